@@ -1,0 +1,153 @@
+//! Monotonic time as plain offsets, and the one bridge to wall time.
+//!
+//! Everything inside the program is a [`MonoTime`]: nanoseconds since the origin of one
+//! [`TimeAnchor`]. Differences between two of them are true durations. Wall time is looked
+//! up once, when a value leaves the program, through [`TimeAnchor::wall`].
+//!
+//! | room | known for | does | never does |
+//! |---|---|---|---|
+//! | `clock` | `MonoTime`, `TimeAnchor` | monotonic offsets; the one bridge to wall time | anything else |
+
+use std::ops::Add;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use tokio::time::Instant;
+
+/// An instant as nanoseconds since the origin of the program's [`TimeAnchor`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct MonoTime(u64);
+
+impl MonoTime {
+    /// The origin itself.
+    pub const ZERO: Self = Self(0);
+
+    /// The instant `nanos` nanoseconds after the origin.
+    #[must_use]
+    pub const fn from_nanos(nanos: u64) -> Self {
+        Self(nanos)
+    }
+
+    /// Nanoseconds since the origin.
+    #[must_use]
+    pub const fn as_nanos(self) -> u64 {
+        self.0
+    }
+
+    /// Time from `earlier` to `self`; zero if `earlier` is not earlier.
+    #[must_use]
+    pub const fn since(self, earlier: Self) -> Duration {
+        Duration::from_nanos(self.0.saturating_sub(earlier.0))
+    }
+
+    /// `self` moved back by `span`, not before the origin.
+    #[must_use]
+    pub fn minus(self, span: Duration) -> Self {
+        Self(self.0.saturating_sub(nanos(span)))
+    }
+}
+
+impl Add<Duration> for MonoTime {
+    type Output = Self;
+
+    fn add(self, span: Duration) -> Self {
+        Self(self.0.saturating_add(nanos(span)))
+    }
+}
+
+/// A duration in whole nanoseconds; spans over 584 years stop at the largest value.
+fn nanos(span: Duration) -> u64 {
+    u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// The origin of all [`MonoTime`]s of a run.
+///
+/// Reads tokio's clock, so a paused runtime gives virtual time.
+#[derive(Debug, Clone, Copy)]
+pub struct TimeAnchor {
+    origin: Instant,
+}
+
+impl TimeAnchor {
+    /// An anchor whose origin is now.
+    #[must_use]
+    pub fn start() -> Self {
+        Self {
+            origin: Instant::now(),
+        }
+    }
+
+    /// The instant of this call.
+    #[must_use]
+    pub fn now(&self) -> MonoTime {
+        MonoTime(nanos(self.origin.elapsed()))
+    }
+
+    /// The tokio instant of `at`, to sleep until.
+    #[must_use]
+    pub fn instant(&self, at: MonoTime) -> Instant {
+        self.origin + Duration::from_nanos(at.0)
+    }
+
+    /// Pairs this moment of both clocks. Take one per value that leaves the program, so that
+    /// all its instants are converted alike even if the wall clock steps meanwhile.
+    #[must_use]
+    pub fn wall(&self) -> WallAnchor {
+        let unix = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or(Duration::ZERO);
+        WallAnchor {
+            mono: self.now(),
+            unix_ns: nanos(unix),
+        }
+    }
+}
+
+/// One moment read on both clocks.
+#[derive(Debug, Clone, Copy)]
+pub struct WallAnchor {
+    mono: MonoTime,
+    unix_ns: u64,
+}
+
+impl WallAnchor {
+    /// A pair of readings taken elsewhere (tests, replays).
+    #[must_use]
+    pub const fn new(mono: MonoTime, unix_ns: u64) -> Self {
+        Self { mono, unix_ns }
+    }
+
+    /// `at` as nanoseconds since the Unix epoch.
+    #[must_use]
+    pub const fn unix_ns(&self, at: MonoTime) -> u64 {
+        if at.0 >= self.mono.0 {
+            self.unix_ns.saturating_add(at.0 - self.mono.0)
+        } else {
+            self.unix_ns.saturating_sub(self.mono.0 - at.0)
+        }
+    }
+
+    /// `at` as a [`SystemTime`].
+    #[must_use]
+    pub fn system_time(&self, at: MonoTime) -> SystemTime {
+        UNIX_EPOCH + Duration::from_nanos(self.unix_ns(at))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wall_time_moves_with_monotonic_time_in_both_directions() {
+        let wall = WallAnchor::new(MonoTime::from_nanos(1_000), 5_000_000);
+        assert_eq!(wall.unix_ns(MonoTime::from_nanos(1_250)), 5_000_250);
+        assert_eq!(wall.unix_ns(MonoTime::from_nanos(400)), 4_999_400);
+    }
+
+    #[test]
+    fn a_difference_never_goes_below_zero() {
+        let (early, late) = (MonoTime::from_nanos(5), MonoTime::from_nanos(9));
+        assert_eq!(late.since(early), Duration::from_nanos(4));
+        assert_eq!(early.since(late), Duration::ZERO);
+    }
+}

@@ -1,0 +1,229 @@
+//! The configuration as the program uses it: checked, typed, complete.
+//!
+//! Values of these types are made by the reader (from files, environment, flags) or built in
+//! code by `demo` and `bench`. Nothing here can be half set: what the operator left out holds
+//! its default.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::BaseUrl;
+use crate::measurement::{Api, CacheMode, ConnectionPolicy, StallRule};
+
+/// A whole configuration.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Config {
+    /// Seed of arrivals and prompts; drawn, printed and recorded if absent.
+    pub seed: Option<u64>,
+    /// How long in-flight requests may go on at a stop.
+    pub drain: Duration,
+    /// The services under test, at least one.
+    pub targets: Vec<TargetConfig>,
+    /// The probes, at least one.
+    pub probes: Vec<ProbeConfig>,
+    /// What keeps the canary harmless.
+    pub governor: GovernorConfig,
+    /// Where results go.
+    pub export: ExportConfig,
+}
+
+/// One service under test.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TargetConfig {
+    /// Unique name; a label value.
+    pub name: String,
+    /// Where it listens.
+    pub url: BaseUrl,
+    /// Protocol.
+    pub api: Api,
+    /// Model to ask for; absent: the only one in `/v1/models`.
+    pub model: Option<String>,
+    /// Bearer token.
+    pub api_key: Option<Secret>,
+    /// Further request headers.
+    pub headers: Vec<(String, String)>,
+    /// Where its metrics page is.
+    pub server_metrics: ServerMetrics,
+    /// Interval of reading that page.
+    pub server_metrics_every: Duration,
+}
+
+/// Where a target's metrics page is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ServerMetrics {
+    /// `/metrics` below the target's URL.
+    Auto,
+    /// Not read.
+    Off,
+    /// At this URL.
+    Url(String),
+}
+
+/// A workload on a schedule against one or more targets.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ProbeConfig {
+    /// Unique name; a label value.
+    pub name: String,
+    /// Names of its targets, at least one.
+    pub targets: Vec<String>,
+    /// Whether an event stream is asked for.
+    pub streaming: bool,
+    /// What an arrival does that finds the in-flight cap full.
+    pub when_full: WhenFull,
+    /// Which connection a request may use.
+    pub connection: ConnectionPolicy,
+    /// When requests are due.
+    pub arrivals: Arrivals,
+    /// What is sent.
+    pub workload: WorkloadConfig,
+    /// When a request is given up.
+    pub limits: Limits,
+    /// When a chunk gap is a stall.
+    pub stall: StallRule,
+}
+
+/// What an arrival does that finds the in-flight cap full.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WhenFull {
+    /// It is recorded as refused, reason `in_flight`.
+    Refuse,
+    /// It waits, in order.
+    Wait,
+}
+
+/// When requests are due.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Arrivals {
+    /// Every 1/rate seconds.
+    Constant {
+        /// Arrivals per second, finite and positive.
+        rate: f64,
+    },
+    /// Exponential times between arrivals.
+    Poisson {
+        /// Mean arrivals per second, finite and positive.
+        rate: f64,
+    },
+    /// Always this many in flight: the next is due when a slot is free.
+    Closed {
+        /// Requests in flight, at least 1.
+        concurrency: u32,
+    },
+}
+
+/// What is sent: synthetic prompts by token count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WorkloadConfig {
+    /// Prompt tokens, at least 1.
+    pub input_tokens: u32,
+    /// Output tokens, at least 1; `None`: as many as the server likes.
+    pub output_tokens: Option<u32>,
+    /// Whether prompts are meant to hit the prefix cache.
+    pub cache: CacheMode,
+}
+
+/// When a request is given up. All run from its start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// DNS, TCP and TLS together.
+    pub connect: Duration,
+    /// Until the first token.
+    pub first_token: Option<Duration>,
+    /// Between one token-bearing chunk and the next.
+    pub gap: Option<Duration>,
+    /// Until the end.
+    pub total: Duration,
+}
+
+/// What keeps the canary harmless. `None` is no limit (`bench` only).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GovernorConfig {
+    /// Requests per UTC day, over all targets.
+    pub requests_per_day: Option<u64>,
+    /// Input and output tokens per UTC day, over all targets.
+    pub tokens_per_day: Option<u64>,
+    /// Requests in flight per target, over all its probes.
+    pub in_flight: u32,
+}
+
+/// Where results go.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ExportConfig {
+    /// Page, API and `/metrics`.
+    pub http: Option<HttpConfig>,
+    /// Spans over OTLP.
+    pub otlp: Option<OtlpConfig>,
+    /// Records as JSON lines.
+    pub files: Option<FilesConfig>,
+}
+
+/// Page, API and `/metrics`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HttpConfig {
+    /// Address to listen on.
+    pub listen: SocketAddr,
+}
+
+/// Spans over OTLP/HTTP with protobuf.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OtlpConfig {
+    /// The whole URL that spans are posted to.
+    pub traces_url: String,
+    /// Further request headers.
+    pub headers: Vec<(String, Secret)>,
+    /// Spans held while the receiver does not take them.
+    pub queue: usize,
+}
+
+/// Records as JSON lines, in files that are rotated by size.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FilesConfig {
+    /// Directory; made if absent.
+    pub dir: PathBuf,
+    /// A file is closed at this many bytes.
+    pub max_size: u64,
+    /// Closed files kept.
+    pub keep: u32,
+}
+
+/// A text that is never printed.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(String);
+
+impl Secret {
+    /// Wraps `text`.
+    #[must_use]
+    pub fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+
+    /// The text itself, for the one place that sends it.
+    #[must_use]
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret(…)")
+    }
+}
+
+impl Limits {
+    /// The limits of a probe that sets none.
+    pub const PROBE: Self = Self {
+        connect: Duration::from_secs(5),
+        first_token: Some(Duration::from_secs(10)),
+        gap: Some(Duration::from_secs(15)),
+        total: Duration::from_mins(1),
+    };
+}
+
+/// The stall rule of a probe that sets none.
+pub const DEFAULT_STALL: StallRule = StallRule {
+    factor: 10.0,
+    floor: Duration::from_millis(250),
+};

@@ -1,0 +1,5 @@
+//! Keeps the canary harmless: budgets and the in-flight cap.
+//!
+//! | room | known for | does | never does |
+//! |---|---|---|---|
+//! | `control` | `Governor` | budget, breaker, yield, cap: allow or refuse | send, sleep |

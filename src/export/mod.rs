@@ -1,0 +1,5 @@
+//! Hands results to other programs: Prometheus, OTLP, files.
+//!
+//! | room | known for | does | never does |
+//! |---|---|---|---|
+//! | `export` | `Exporter` | Prometheus, OTLP, files, Alertmanager, webhooks | compute a statistic |

@@ -1,0 +1,4 @@
+//! When requests are due, and what is sent.
+
+pub mod schedule;
+pub mod workload;

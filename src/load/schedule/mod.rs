@@ -1,0 +1,1 @@
+//! When each request is due: arrival processes, lazy and seeded.

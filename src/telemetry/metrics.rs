@@ -1,0 +1,115 @@
+//! Counters about ourselves, kept in a registry of the `prometheus` crate.
+//!
+//! Names are the Prometheus translation of catalog entries; a test holds the two together.
+
+use prometheus::core::Collector;
+use prometheus::proto::MetricFamily;
+use prometheus::{IntCounter, IntCounterVec, Opts, Registry};
+
+/// Everything about our own health. Cheap to clone; clones share the counters.
+#[derive(Debug, Clone)]
+pub struct SelfMetrics {
+    registry: Registry,
+    export: IntCounterVec,
+    scrapes: IntCounterVec,
+}
+
+/// What became of the values offered to one exporter: each accepted one ends as exactly one of
+/// sent, rejected, dropped, failed.
+#[derive(Debug, Clone)]
+pub struct ExportCounters {
+    /// Offered.
+    pub accepted: IntCounter,
+    /// Taken by the receiver.
+    pub sent: IntCounter,
+    /// Refused by the receiver inside a success (partial success).
+    pub rejected: IntCounter,
+    /// Not queued, because the queue was full.
+    pub dropped: IntCounter,
+    /// Given up.
+    pub failed: IntCounter,
+}
+
+impl SelfMetrics {
+    /// A registry with our counters and, on Linux, the facts of our own process.
+    ///
+    /// # Errors
+    ///
+    /// If two of the metrics collide, which a test excludes.
+    pub fn new() -> Result<Self, prometheus::Error> {
+        let registry = Registry::new();
+        let export = counter(
+            &registry,
+            (
+                "tokencanary_export_items_total",
+                "Values by exporter and by what became of them; accepted = sent + rejected + dropped + failed once all is settled",
+            ),
+            &["exporter", "result"],
+        )?;
+        let scrapes = counter(
+            &registry,
+            (
+                "tokencanary_scrapes_total",
+                "Reads of a target's metrics page by result",
+            ),
+            &["target", "result"],
+        )?;
+        let build = build_info()?;
+        registry.register(Box::new(build))?;
+        #[cfg(target_os = "linux")]
+        registry.register(Box::new(
+            prometheus::process_collector::ProcessCollector::for_self(),
+        ))?;
+        Ok(Self {
+            registry,
+            export,
+            scrapes,
+        })
+    }
+
+    /// The counters of the exporter called `name`.
+    #[must_use]
+    pub fn export(&self, name: &str) -> ExportCounters {
+        let of = |result| self.export.with_label_values(&[name, result]);
+        ExportCounters {
+            accepted: of("accepted"),
+            sent: of("sent"),
+            rejected: of("rejected"),
+            dropped: of("dropped"),
+            failed: of("failed"),
+        }
+    }
+
+    /// The counter of reads of `target`'s metrics page that ended as `result`.
+    #[must_use]
+    pub fn scrapes(&self, target: &str, result: &str) -> IntCounter {
+        self.scrapes.with_label_values(&[target, result])
+    }
+
+    /// All of it at this moment.
+    #[must_use]
+    pub fn gather(&self) -> Vec<MetricFamily> {
+        self.registry.gather()
+    }
+}
+
+fn counter(
+    registry: &Registry,
+    (name, help): (&str, &str),
+    labels: &[&str],
+) -> Result<IntCounterVec, prometheus::Error> {
+    let vec = IntCounterVec::new(Opts::new(name, help), labels)?;
+    registry.register(Box::new(vec.clone()))?;
+    Ok(vec)
+}
+
+fn build_info() -> Result<impl Collector, prometheus::Error> {
+    let opts = Opts::new(
+        "tokencanary_build_info",
+        "Always 1; the version is in its label",
+    )
+    .const_label("version", env!("CARGO_PKG_VERSION"));
+    let gauge = prometheus::IntGauge::with_opts(opts)?;
+    gauge.set(1);
+    Ok(gauge)
+}

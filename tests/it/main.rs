@@ -1,0 +1,1 @@
+//! The one integration binary: every tier that needs more than one room.
