@@ -1,5 +1,22 @@
 //! Speaks one LLM protocol and returns one record.
 //!
+//! One call is one arrival. Nothing is retried, averaged or judged here: a server that
+//! misbehaves is a value in the record.
+//!
 //! | room | known for | does | never does |
 //! |---|---|---|---|
 //! | `client` | `Client` | speak one LLM protocol, return one record | retry, average, decide |
+
+mod chat;
+mod exchange;
+mod models;
+mod reading;
+mod sse;
+mod watch;
+
+#[cfg(test)]
+mod tests;
+
+pub use exchange::{Call, Client, ClientSetup};
+pub use models::{MODELS_PATH, served_models};
+pub use watch::Cancel;

@@ -3,3 +3,9 @@
 //! | room | known for | does | never does |
 //! |---|---|---|---|
 //! | `control` | `Governor` | budget, breaker, yield, cap: allow or refuse | send, sleep |
+
+mod governor;
+mod slots;
+
+pub use governor::{BudgetUse, Governor, Reservation};
+pub use slots::{Slot, Slots};

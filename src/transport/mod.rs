@@ -1,5 +1,71 @@
 //! Opens connections, carries HTTP, stamps reads.
 //!
+//! A connection is hyper's connection-level client over an I/O wrapper that notes when each
+//! read and write returned, before a byte is decoded. Connecting is behind [`Connect`], so that
+//! a test can put an in-memory pipe where the network is.
+//!
 //! | room | known for | does | never does |
 //! |---|---|---|---|
 //! | `transport` | `Connect` | open connections, carry HTTP, stamp reads | know what an LLM is; retry |
+
+mod connection;
+mod marks;
+mod pool;
+mod tcp;
+mod wire;
+
+pub use connection::{Connection, SendFailure};
+pub use marks::Marks;
+pub use pool::Pool;
+pub use tcp::TcpConnect;
+pub use wire::Wire;
+
+use std::future::Future;
+use std::io;
+use std::pin::Pin;
+
+use crate::clock::{MonoTime, TimeAnchor};
+use crate::config::BaseUrl;
+
+/// An open byte stream and when it was opened.
+#[derive(Debug)]
+pub struct Opened {
+    /// The byte stream.
+    pub wire: Wire,
+    /// When the host name was resolved; `None` for a literal address.
+    pub resolved: Option<MonoTime>,
+    /// When the stream was ready to carry a request.
+    pub connected: MonoTime,
+}
+
+/// Why no connection could be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectError {
+    /// The host name did not resolve.
+    #[error("`{host}` does not resolve: {source}")]
+    Dns {
+        /// The name.
+        host: String,
+        /// What the resolver said.
+        source: io::Error,
+    },
+    /// No address took the connection.
+    #[error("no connection to `{authority}`: {source}")]
+    Refused {
+        /// Host and port.
+        authority: String,
+        /// When the name was resolved.
+        resolved: Option<MonoTime>,
+        /// What the last address said.
+        source: io::Error,
+    },
+}
+
+/// A boxed future: connecting is rare, so its cost does not matter.
+pub type Opening<'a> = Pin<Box<dyn Future<Output = Result<Opened, ConnectError>> + Send + 'a>>;
+
+/// Opens byte streams to endpoints.
+pub trait Connect: Send + Sync {
+    /// Opens one stream to `url`. Dropping the future gives up.
+    fn open<'a>(&'a self, url: &'a BaseUrl, anchor: TimeAnchor) -> Opening<'a>;
+}

@@ -1,0 +1,428 @@
+//! One timed exchange: connect or reuse, write, read, stamp, classify.
+//!
+//! Every instant is taken before anything is done with what it marks. All limits run from the
+//! start, the gap limit from the last token.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
+use hyper::{Method, Request, Response};
+
+use super::chat;
+use super::reading::{Ended, Reading};
+use super::watch::{Cancel, Gone, Watch};
+use crate::clock::{MonoTime, TimeAnchor};
+use crate::config::{BaseUrl, Limits};
+use crate::load::workload::Prompt;
+use crate::measurement::{
+    Chunk, Chunks, ConnectionPolicy, Outcome, RequestError, RequestRecord, Stream, TokenCounts,
+};
+use crate::transport::{Connect, ConnectError, Connection, Marks, Opened, Pool, SendFailure};
+
+/// After the protocol's last event a server has this long to end the body.
+const TAIL: Duration = Duration::from_secs(2);
+/// How much of the body of a response that is not a success is read.
+const MAX_ERROR_BODY: usize = 64 * 1024;
+/// Room for chunks where the output length is not known.
+const USUAL_CHUNKS: u32 = 256;
+/// Room for chunks is not reserved beyond this; more are still taken.
+const MAX_RESERVED_CHUNKS: u32 = 16 * 1024;
+
+/// What all requests of one stream have in common.
+pub struct ClientSetup {
+    /// Where the target listens.
+    pub url: BaseUrl,
+    /// Headers of every request, authorisation included.
+    pub headers: HeaderMap,
+    /// When a request is given up.
+    pub limits: Limits,
+    /// Opens connections.
+    pub connect: Arc<dyn Connect>,
+    /// The program's clock.
+    pub anchor: TimeAnchor,
+}
+
+/// Sends requests of one stream.
+pub struct Client {
+    setup: ClientSetup,
+    uri: hyper::Uri,
+    pool: Pool,
+}
+
+/// One arrival that may go.
+#[derive(Debug)]
+pub struct Call {
+    /// The record so far: due, with a slot.
+    pub record: RequestRecord,
+    /// What to send.
+    pub prompt: Prompt,
+}
+
+/// What ended an exchange before the response was read.
+struct Failed(Outcome, Option<RequestError>);
+
+impl From<(Gone, Outcome)> for Failed {
+    fn from((gone, late): (Gone, Outcome)) -> Self {
+        match gone {
+            Gone::Late => Self(late, None),
+            Gone::Cancelled => Self(Outcome::Cancelled, None),
+        }
+    }
+}
+
+impl Client {
+    /// A client without open connections.
+    ///
+    /// # Errors
+    ///
+    /// If the URL's prefix and the API's path make no URI.
+    pub fn new(mut setup: ClientSetup) -> Result<Self, hyper::http::Error> {
+        let uri = hyper::Uri::builder()
+            .path_and_query(format!("{}{}", setup.url.prefix(), chat::PATH))
+            .build()?;
+        let host = HeaderValue::from_str(&setup.url.authority())?;
+        let agent = concat!(
+            "tokencanary/",
+            env!("CARGO_PKG_VERSION"),
+            " (synthetic canary)"
+        );
+        for (name, value) in [
+            (header::HOST, host),
+            (header::USER_AGENT, HeaderValue::from_static(agent)),
+            (
+                header::CONTENT_TYPE,
+                HeaderValue::from_static("application/json"),
+            ),
+            (
+                header::ACCEPT_ENCODING,
+                HeaderValue::from_static("identity"),
+            ),
+        ] {
+            setup.headers.entry(name).or_insert(value);
+        }
+        Ok(Self {
+            setup,
+            uri,
+            pool: Pool::default(),
+        })
+    }
+
+    /// Sends one request and returns its finished record.
+    pub async fn send(&self, call: Call, cancel: &Cancel) -> RequestRecord {
+        let Call { mut record, prompt } = call;
+        let request = self.request(&record, &prompt);
+        record.tokens = TokenCounts {
+            requested_input: prompt.input_tokens,
+            requested_output: prompt.output_tokens.unwrap_or(0),
+            ..TokenCounts::default()
+        };
+        let room = prompt
+            .output_tokens
+            .unwrap_or(USUAL_CHUNKS)
+            .min(MAX_RESERVED_CHUNKS);
+        record.chunks = Chunks::with_capacity(room as usize);
+        let start = self.setup.anchor.now();
+        record.timeline.start = Some(start);
+        let mut watch = Watch::new(
+            self.setup.anchor,
+            start + self.setup.limits.connect,
+            cancel.clone(),
+        );
+        let mut exchange = Exchange {
+            client: self,
+            record,
+            watch: &mut watch,
+            start,
+        };
+        if let Err(Failed(outcome, error)) = exchange.run(request).await {
+            exchange.record.outcome = outcome;
+            exchange.record.error = exchange.record.error.take().or(error);
+            exchange.record.timeline.end = Some(self.setup.anchor.now());
+        }
+        exchange.record
+    }
+
+    fn request(&self, record: &RequestRecord, prompt: &Prompt) -> Request<Full<Bytes>> {
+        let Stream { streaming, .. } = *record.stream;
+        let body = chat::body(record.stream.model(), prompt, streaming);
+        let mut request = Request::new(Full::new(Bytes::from(body)));
+        *request.method_mut() = Method::POST;
+        *request.uri_mut() = self.uri.clone();
+        let headers = request.headers_mut();
+        *headers = self.setup.headers.clone();
+        let accept = if streaming {
+            "text/event-stream"
+        } else {
+            "application/json"
+        };
+        headers.insert(header::ACCEPT, HeaderValue::from_static(accept));
+        let ids = &record.ids;
+        for (name, value) in [
+            (
+                "traceparent",
+                format!("00-{}-{}-01", ids.trace_hex(), ids.span_hex()),
+            ),
+            ("x-request-id", ids.request_id()),
+        ] {
+            if let Ok(value) = HeaderValue::from_str(&value) {
+                headers.insert(HeaderName::from_static(name), value);
+            }
+        }
+        request
+    }
+}
+
+/// The state of one exchange.
+struct Exchange<'c> {
+    client: &'c Client,
+    record: RequestRecord,
+    watch: &'c mut Watch,
+    start: MonoTime,
+}
+
+impl Exchange<'_> {
+    async fn run(&mut self, request: Request<Full<Bytes>>) -> Result<(), Failed> {
+        let (mut connection, response) = self.head(request).await?;
+        let marks = Arc::clone(connection.marks());
+        self.record.http_status = Some(response.status().as_u16());
+        let complete = if response.status().is_success() {
+            self.answer(response, &marks).await?
+        } else {
+            self.refusal(response, &marks).await?
+        };
+        let keep = complete && self.record.stream.connection == ConnectionPolicy::Pooled;
+        if keep && connection.ready().await {
+            self.client
+                .pool
+                .give(connection, self.client.setup.anchor.now());
+        }
+        Ok(())
+    }
+
+    /// Gets a connection, writes the request, waits for the response head. A pooled connection
+    /// that turns out to be closed before a byte was written is replaced by a new one.
+    async fn head(
+        &mut self,
+        request: Request<Full<Bytes>>,
+    ) -> Result<(Connection, Response<Incoming>), Failed> {
+        let mut connection = match self.pooled().await {
+            Some(connection) => connection,
+            None => self.open().await?,
+        };
+        let mut request = request;
+        loop {
+            connection.marks().begin();
+            let sent = self.send_on(&mut connection, request).await?;
+            match sent {
+                Ok(response) => return Ok((connection, response)),
+                Err(SendFailure::Unsent(back)) if connection.is_reused() => {
+                    request = *back;
+                    connection = self.open().await?;
+                }
+                Err(SendFailure::Unsent(_)) => {
+                    return Err(Failed(
+                        Outcome::Connect,
+                        Some(broken("closed before the request was written")),
+                    ));
+                }
+                Err(SendFailure::Broken(error)) => {
+                    let outcome = if error.is_parse() {
+                        Outcome::Malformed
+                    } else {
+                        Outcome::StreamCut
+                    };
+                    return Err(Failed(outcome, Some(broken(&with_source(&error)))));
+                }
+            }
+        }
+    }
+
+    async fn send_on(
+        &mut self,
+        connection: &mut Connection,
+        request: Request<Full<Bytes>>,
+    ) -> Result<Result<Response<Incoming>, SendFailure>, Failed> {
+        let marks = Arc::clone(connection.marks());
+        let (deadline, late) = self.next_deadline();
+        let sent = self.watch.until(deadline, connection.send(request)).await;
+        let timeline = &mut self.record.timeline;
+        timeline.sent_first = marks.first_write();
+        timeline.sent = marks.last_write();
+        timeline.headers = marks.first_read();
+        self.record.reused = Some(connection.is_reused());
+        sent.map_err(|gone| Failed::from((gone, late)))
+    }
+
+    async fn pooled(&mut self) -> Option<Connection> {
+        if self.record.stream.connection != ConnectionPolicy::Pooled {
+            return None;
+        }
+        while let Some(mut connection) = self.client.pool.take(self.start) {
+            if connection.ready().await {
+                return Some(connection);
+            }
+        }
+        None
+    }
+
+    async fn open(&mut self) -> Result<Connection, Failed> {
+        let setup = &self.client.setup;
+        let deadline = self.start + setup.limits.connect.min(setup.limits.total);
+        let opened = self
+            .watch
+            .until(deadline, setup.connect.open(&setup.url, setup.anchor))
+            .await
+            .map_err(|gone| Failed::from((gone, Outcome::TimeoutConnect)))?;
+        let Opened {
+            wire,
+            resolved,
+            connected,
+        } = opened.map_err(|error| self.not_opened(&error))?;
+        self.record.timeline.resolved = resolved;
+        self.record.timeline.connected = Some(connected);
+        Connection::start(wire, setup.anchor)
+            .await
+            .map_err(|error| Failed(Outcome::Connect, Some(broken(&with_source(&error)))))
+    }
+
+    fn not_opened(&mut self, error: &ConnectError) -> Failed {
+        let (outcome, kind) = match error {
+            ConnectError::Dns { source, .. } => (Outcome::Dns, source.kind()),
+            ConnectError::Refused {
+                source, resolved, ..
+            } => {
+                self.record.timeline.resolved = *resolved;
+                (Outcome::Connect, source.kind())
+            }
+        };
+        Failed(
+            outcome,
+            Some(chat::request_error(&kind.to_string(), &error.to_string())),
+        )
+    }
+
+    /// The next limit that can pass, and the outcome it would bring.
+    fn next_deadline(&self) -> (MonoTime, Outcome) {
+        let limits = &self.client.setup.limits;
+        let total = (self.start + limits.total, Outcome::TimeoutTotal);
+        let step = match self.record.timeline.last_token {
+            _ if !self.record.stream.streaming => None,
+            None => limits
+                .first_token
+                .map(|limit| (self.start + limit, Outcome::TimeoutFirstToken)),
+            Some(last) => limits.gap.map(|limit| (last + limit, Outcome::TimeoutGap)),
+        };
+        step.filter(|step| step.0 < total.0).unwrap_or(total)
+    }
+
+    /// Reads a success to its end. True if the connection can be used again.
+    async fn answer(
+        &mut self,
+        response: Response<Incoming>,
+        marks: &Marks,
+    ) -> Result<bool, Failed> {
+        let mut body = response.into_body();
+        let mut reading = Reading::new();
+        let mut done_at = None;
+        let ended = loop {
+            let (mut deadline, mut late) = self.next_deadline();
+            if reading.is_done() {
+                let done = *done_at.get_or_insert(self.client.setup.anchor.now());
+                (deadline, late) = (done + TAIL, Outcome::Ok);
+            }
+            match self.watch.until(deadline, body.frame()).await {
+                Ok(Some(Ok(frame))) => {
+                    if let Ok(data) = frame.into_data() {
+                        reading.take(&data, self.last_read(marks), &mut self.record);
+                    }
+                }
+                Ok(Some(Err(_))) => break Ended::Broken,
+                Ok(None) => break Ended::Complete,
+                Err(Gone::Late) if late == Outcome::Ok => break Ended::Broken,
+                Err(gone) => {
+                    reading.end(Ended::Broken, self.last_read(marks), &mut self.record);
+                    self.record.error = None;
+                    return Err(Failed::from((gone, late)));
+                }
+            }
+        };
+        let last = self.last_read(marks);
+        self.record.timeline.end = Some(last.at);
+        reading.end(ended, last, &mut self.record);
+        Ok(ended == Ended::Complete)
+    }
+
+    /// Reads the body of a response that is not a success, as far as it says why.
+    async fn refusal(
+        &mut self,
+        response: Response<Incoming>,
+        marks: &Marks,
+    ) -> Result<bool, Failed> {
+        let status = response.status();
+        let retry_after = response.headers().get(header::RETRY_AFTER).cloned();
+        let mut body = response.into_body();
+        let mut kept = Vec::new();
+        let complete = loop {
+            let (deadline, late) = self.next_deadline();
+            match self.watch.until(deadline, body.frame()).await {
+                Ok(Some(Ok(frame))) => {
+                    if let Ok(data) = frame.into_data() {
+                        self.record
+                            .timeline
+                            .first_byte
+                            .get_or_insert(self.last_read(marks).at);
+                        self.record.bytes += data.len() as u64;
+                        kept.extend_from_slice(&data);
+                    }
+                    if kept.len() > MAX_ERROR_BODY {
+                        break false;
+                    }
+                }
+                Ok(None) => break true,
+                Err(Gone::Cancelled) => return Err(Failed::from((Gone::Cancelled, late))),
+                Ok(Some(Err(_))) | Err(Gone::Late) => break false,
+            }
+        };
+        let error = chat::error_in(&kept).unwrap_or_else(|| {
+            let text = String::from_utf8_lossy(&kept);
+            let wait = retry_after.as_ref().and_then(|value| value.to_str().ok());
+            let message = match (text.trim(), wait) {
+                ("", Some(wait)) => format!("{status}, retry after {wait}"),
+                ("", None) => status.to_string(),
+                (text, _) => text.to_owned(),
+            };
+            chat::request_error("status", &message)
+        });
+        self.record.error = Some(error);
+        self.record.outcome = Outcome::HttpStatus;
+        self.record.timeline.end = Some(self.last_read(marks).at);
+        Ok(complete)
+    }
+
+    /// The read that completed what just came out of the connection.
+    fn last_read(&self, marks: &Marks) -> Chunk {
+        match marks.last_read() {
+            Some((at, read)) => Chunk { at, read },
+            None => Chunk {
+                at: self.client.setup.anchor.now(),
+                read: 0,
+            },
+        }
+    }
+}
+
+fn broken(message: &str) -> RequestError {
+    chat::request_error("connection broken", message)
+}
+
+/// hyper's message and the I/O error below it.
+fn with_source(error: &hyper::Error) -> String {
+    match std::error::Error::source(error) {
+        Some(source) => format!("{error}: {source}"),
+        None => error.to_string(),
+    }
+}

@@ -1,0 +1,277 @@
+//! Turns the bytes of one response into marks, counts and an outcome. No I/O.
+//!
+//! What the body is, is found by looking at it and not by trusting its content type: an event
+//! stream, one JSON value, or something that is neither.
+
+use super::chat::{self, Said, Usage, request_error};
+use super::sse::{Event, EventTooLarge, MAX_EVENT, SseDecoder};
+use crate::clock::MonoTime;
+use crate::measurement::{Chunk, Outcome, RequestError, RequestRecord, TokenSource};
+
+/// How a body ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ended {
+    /// As HTTP says a body ends.
+    Complete,
+    /// The connection broke before.
+    Broken,
+}
+
+/// What the body looks like.
+#[derive(Debug)]
+enum Form {
+    Unknown,
+    Events(SseDecoder),
+    /// One JSON value, kept until it is whole.
+    Json(Vec<u8>),
+    /// The beginning of something else.
+    Other(Vec<u8>),
+}
+
+/// How much of a body that is no answer is kept for the error message.
+const MAX_KEPT: usize = 300;
+
+/// The reading of one response.
+pub(super) struct Reading {
+    form: Form,
+    facts: Facts,
+}
+
+/// What was found so far.
+#[derive(Debug, Default)]
+struct Facts {
+    usage: Option<Usage>,
+    /// The first token-bearing chunk came with a count of its own.
+    counted: bool,
+    terminal: bool,
+    done: bool,
+    error: Option<RequestError>,
+    corrupt: Option<RequestError>,
+}
+
+impl Reading {
+    pub(super) fn new() -> Self {
+        Self {
+            form: Form::Unknown,
+            facts: Facts::default(),
+        }
+    }
+
+    /// Whether the protocol's last event came: nothing that matters can follow.
+    pub(super) const fn is_done(&self) -> bool {
+        self.facts.done
+    }
+
+    /// Takes the bytes of one frame, completed by the read `read`, which returned at `at`.
+    pub(super) fn take(&mut self, bytes: &[u8], chunk: Chunk, record: &mut RequestRecord) {
+        record.timeline.first_byte.get_or_insert(chunk.at);
+        record.bytes += bytes.len() as u64;
+        if matches!(self.form, Form::Unknown) {
+            self.form = Form::of(bytes);
+        }
+        let facts = &mut self.facts;
+        match &mut self.form {
+            Form::Unknown => {}
+            Form::Events(decoder) => {
+                let fed = decoder.feed(bytes, |event| facts.event(event, chunk, record));
+                if let Err(too_large) = fed {
+                    facts
+                        .corrupt
+                        .get_or_insert_with(|| too_large_error(too_large));
+                    self.form = Form::Other(Vec::new());
+                }
+            }
+            Form::Json(kept) if kept.len() + bytes.len() > MAX_EVENT => {
+                facts
+                    .corrupt
+                    .get_or_insert_with(|| too_large_error(EventTooLarge));
+                self.form = Form::Other(Vec::new());
+            }
+            Form::Json(kept) => kept.extend_from_slice(bytes),
+            Form::Other(kept) => {
+                let room = MAX_KEPT.saturating_sub(kept.len()).min(bytes.len());
+                kept.extend_from_slice(&bytes[..room]);
+            }
+        }
+    }
+
+    /// The body ended at `last`: fills counts, error and outcome of `record`.
+    pub(super) fn end(mut self, ended: Ended, last: Chunk, record: &mut RequestRecord) {
+        let facts = &mut self.facts;
+        let outcome = match &mut self.form {
+            Form::Events(decoder) => {
+                decoder.finish(|event| facts.event(event, last, record));
+                None
+            }
+            Form::Json(body) => Some(facts.whole(body, (ended, last.at), record)),
+            Form::Other(body) if facts.corrupt.is_none() => {
+                let beginning = String::from_utf8_lossy(body);
+                facts.corrupt = Some(request_error("not an event stream", beginning.trim()));
+                None
+            }
+            Form::Unknown | Form::Other(_) => None,
+        };
+        self.facts.count(record);
+        record.outcome = outcome.unwrap_or_else(|| self.facts.outcome(record));
+        record.error = self.facts.error.or(self.facts.corrupt);
+        if record.error.is_none() && record.outcome == Outcome::StreamCut {
+            record.error = Some(cut_error(ended));
+        }
+    }
+}
+
+fn cut_error(ended: Ended) -> RequestError {
+    match ended {
+        Ended::Complete => request_error(
+            "no terminal event",
+            "the stream ended before a finish reason or `[DONE]`",
+        ),
+        Ended::Broken => request_error(
+            "connection broken",
+            "the connection ended inside the response",
+        ),
+    }
+}
+
+fn too_large_error(error: EventTooLarge) -> RequestError {
+    request_error("too large", &error.to_string())
+}
+
+impl Form {
+    fn of(bytes: &[u8]) -> Self {
+        match bytes.iter().find(|byte| !byte.is_ascii_whitespace()) {
+            None => Self::Unknown,
+            Some(b'{' | b'[') => Self::Json(Vec::new()),
+            Some(b'<') => Self::Other(Vec::new()),
+            Some(_) => Self::Events(SseDecoder::default()),
+        }
+    }
+}
+
+impl Facts {
+    fn event(&mut self, event: Event<'_>, chunk: Chunk, record: &mut RequestRecord) {
+        record.timeline.first_event.get_or_insert(chunk.at);
+        if self.done || event.data.trim_ascii() == b"[DONE]" {
+            self.done = true;
+            self.terminal = true;
+            return;
+        }
+        if event.data.first() == Some(&b':') {
+            return; // a keep-alive comment that a gateway wrapped into a data field
+        }
+        match chat::read(event.data) {
+            Ok(said) => self.take(said, chunk, record),
+            Err(_) if event.name == b"error" => {
+                let text = String::from_utf8_lossy(event.data);
+                self.error
+                    .get_or_insert_with(|| request_error("error", &text));
+            }
+            Err(error) => {
+                self.corrupt
+                    .get_or_insert_with(|| request_error("bad event", &error.to_string()));
+            }
+        }
+    }
+
+    fn take(&mut self, said: Said, chunk: Chunk, record: &mut RequestRecord) {
+        if said.token {
+            if record.timeline.first_token.is_none() {
+                record.timeline.first_token = Some(chunk.at);
+                let counted = said
+                    .usage
+                    .and_then(|usage| usage.output)
+                    .filter(|count| *count > 0);
+                record.tokens.in_first_chunk = counted;
+                self.counted = counted.is_some();
+            }
+            if said.output {
+                record.timeline.first_output.get_or_insert(chunk.at);
+            }
+            record.timeline.last_token = Some(chunk.at);
+            record.chunks.push(chunk);
+        }
+        self.note(said, record);
+    }
+
+    /// What every event may hold, token or not.
+    fn note(&mut self, said: Said, record: &mut RequestRecord) {
+        self.usage = said.usage.or(self.usage);
+        if let Some(error) = said.error {
+            self.error.get_or_insert(error);
+        }
+        if let Some(reason) = said.finish {
+            self.terminal = true;
+            if matches!(&*reason, "abort" | "error") {
+                let message = format!("finish reason `{reason}`");
+                self.error
+                    .get_or_insert_with(|| request_error(&reason, &message));
+            }
+            record.finish_reason = Some(reason);
+        }
+    }
+
+    /// A body that was one JSON value: the answer to a request without streaming, else a server
+    /// that would not stream.
+    fn whole(
+        &mut self,
+        body: &[u8],
+        (ended, at): (Ended, MonoTime),
+        record: &mut RequestRecord,
+    ) -> Outcome {
+        let said = match chat::read(body) {
+            Ok(said) => said,
+            Err(_) if ended == Ended::Broken => return Outcome::StreamCut,
+            Err(error) => {
+                self.corrupt = Some(request_error("bad JSON", &error.to_string()));
+                return Outcome::Malformed;
+            }
+        };
+        let has_token = said.token;
+        self.note(said, record);
+        if self.error.is_some() {
+            return Outcome::StreamError;
+        }
+        if !has_token {
+            return Outcome::Empty;
+        }
+        record.timeline.last_token = Some(at);
+        if record.stream.streaming {
+            Outcome::NotAStream
+        } else {
+            Outcome::Ok
+        }
+    }
+
+    fn count(&self, record: &mut RequestRecord) {
+        let tokens = &mut record.tokens;
+        if let Some(usage) = self.usage {
+            tokens.input = usage.input;
+            tokens.output = usage.output;
+            tokens.reasoning = usage.reasoning;
+            tokens.cached = usage.cached;
+        }
+        tokens.source = match (tokens.output, self.counted) {
+            (Some(_), true) => Some(TokenSource::ChunkUsage),
+            (Some(_), false) => Some(TokenSource::Usage),
+            (None, _) if record.chunks.is_empty() => None,
+            (None, _) => {
+                tokens.output = u32::try_from(record.chunks.len()).ok();
+                Some(TokenSource::Chunks)
+            }
+        };
+    }
+
+    fn outcome(&self, record: &RequestRecord) -> Outcome {
+        if self.error.is_some() {
+            Outcome::StreamError
+        } else if self.corrupt.is_some() {
+            Outcome::Malformed
+        } else if !self.terminal {
+            Outcome::StreamCut
+        } else if record.chunks.is_empty() {
+            Outcome::Empty
+        } else {
+            Outcome::Ok
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! Waits for the next thing of an exchange, unless its deadline passes or we are stopping.
+//!
+//! The timer is armed lazily: a deadline that moves on with every chunk costs nothing until the
+//! timer fires, which then finds out whether it really is too late. The stop signal is looked
+//! at through a flag, so that waiting takes no lock per chunk.
+
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll};
+
+use tokio::time::Sleep;
+use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
+
+use crate::clock::{MonoTime, TimeAnchor};
+
+/// Tells requests in flight to give up. Clones share the signal.
+#[derive(Debug, Clone, Default)]
+pub struct Cancel {
+    set: Arc<AtomicBool>,
+    token: CancellationToken,
+}
+
+impl Cancel {
+    /// Makes every watched request give up.
+    pub fn cancel(&self) {
+        self.set.store(true, Ordering::Release);
+        self.token.cancel();
+    }
+
+    /// Whether [`Self::cancel`] was called.
+    #[must_use]
+    pub fn is_cancelled(&self) -> bool {
+        self.set.load(Ordering::Acquire)
+    }
+}
+
+/// Why a wait ended without what it waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Gone {
+    /// The deadline passed.
+    Late,
+    /// We are stopping.
+    Cancelled,
+}
+
+/// The timer and the stop signal of one exchange.
+pub(super) struct Watch {
+    anchor: TimeAnchor,
+    timer: Pin<Box<Sleep>>,
+    armed: MonoTime,
+    cancel: Cancel,
+    stopping: Pin<Box<WaitForCancellationFutureOwned>>,
+    registered: bool,
+}
+
+impl Watch {
+    /// A watch whose timer is armed for `first`.
+    pub(super) fn new(anchor: TimeAnchor, first: MonoTime, cancel: Cancel) -> Self {
+        Self {
+            anchor,
+            timer: Box::pin(tokio::time::sleep_until(anchor.instant(first))),
+            armed: first,
+            stopping: Box::pin(cancel.token.clone().cancelled_owned()),
+            cancel,
+            registered: false,
+        }
+    }
+
+    /// Waits for `what`, at most until `deadline`.
+    pub(super) async fn until<F: Future>(
+        &mut self,
+        deadline: MonoTime,
+        what: F,
+    ) -> Result<F::Output, Gone> {
+        if deadline < self.armed {
+            self.arm(deadline);
+        }
+        let mut what = pin!(what);
+        poll_fn(|cx| {
+            if let Poll::Ready(output) = what.as_mut().poll(cx) {
+                return Poll::Ready(Ok(output));
+            }
+            self.gone(deadline, cx).map(Err)
+        })
+        .await
+    }
+
+    fn gone(&mut self, deadline: MonoTime, cx: &mut Context<'_>) -> Poll<Gone> {
+        if !self.registered || self.cancel.is_cancelled() {
+            self.registered = true;
+            if self.stopping.as_mut().poll(cx).is_ready() {
+                return Poll::Ready(Gone::Cancelled);
+            }
+        }
+        while self.timer.as_mut().poll(cx).is_ready() {
+            if self.anchor.now() >= deadline {
+                return Poll::Ready(Gone::Late);
+            }
+            self.arm(deadline);
+        }
+        Poll::Pending
+    }
+
+    fn arm(&mut self, at: MonoTime) {
+        self.timer.as_mut().reset(self.anchor.instant(at));
+        self.armed = at;
+    }
+}

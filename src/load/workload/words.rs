@@ -1,0 +1,31 @@
+//! Our own list of plain words, of which prompts are made.
+
+/// Short everyday words; their number is a power of two, so that choosing one is unbiased.
+pub(super) const WORDS: [&str; 256] = [
+    "amber", "anchor", "apple", "april", "arrow", "autumn", "bacon", "badge", "baker", "balance",
+    "bamboo", "barley", "basket", "beacon", "beaver", "bell", "berry", "birch", "blanket",
+    "blossom", "boat", "bonfire", "book", "border", "bottle", "branch", "bread", "breeze", "brick",
+    "bridge", "bronze", "brook", "brush", "bucket", "butter", "button", "cabin", "cable", "camera",
+    "canal", "candle", "canvas", "canyon", "carpet", "castle", "cedar", "cellar", "chalk",
+    "cherry", "chimney", "circle", "clay", "cliff", "clock", "cloud", "clover", "coal", "coast",
+    "cobalt", "coffee", "collar", "comet", "copper", "coral", "corner", "cotton", "cradle",
+    "crane", "cricket", "crystal", "curtain", "dairy", "dawn", "delta", "desert", "diamond",
+    "dolphin", "donkey", "dragon", "drawer", "drum", "dune", "eagle", "earth", "echo", "elbow",
+    "elm", "ember", "engine", "evening", "falcon", "farm", "feather", "fence", "fern", "ferry",
+    "field", "finger", "flame", "flint", "flower", "flute", "forest", "fossil", "fountain", "fox",
+    "frost", "garden", "garlic", "gate", "ginger", "glacier", "glass", "globe", "glove", "gold",
+    "goose", "grain", "granite", "grape", "grass", "gravel", "grove", "guitar", "hammer", "harbor",
+    "harvest", "hazel", "hedge", "heron", "hill", "honey", "horizon", "horse", "island", "ivory",
+    "jacket", "jungle", "kettle", "kitchen", "kite", "ladder", "lagoon", "lake", "lamp", "lantern",
+    "laurel", "lava", "leaf", "lemon", "letter", "lily", "lion", "lizard", "locket", "lotus",
+    "magnet", "maple", "marble", "market", "meadow", "melon", "metal", "mill", "mint", "mirror",
+    "mitten", "moon", "moss", "mountain", "mouse", "needle", "nest", "night", "nickel", "north",
+    "oak", "oasis", "oat", "ocean", "olive", "onion", "opal", "orange", "orbit", "orchard",
+    "otter", "owl", "oyster", "paddle", "palace", "panda", "paper", "parrot", "path", "peach",
+    "pearl", "pebble", "pepper", "pigeon", "pillow", "pine", "planet", "plum", "pond", "poplar",
+    "potato", "prairie", "prism", "puddle", "quartz", "quilt", "rabbit", "rain", "raven", "reed",
+    "ribbon", "rice", "river", "robin", "rock", "rope", "rose", "saddle", "saffron", "sail",
+    "salmon", "salt", "sand", "satin", "season", "shadow", "shell", "shore", "silk", "silver",
+    "sky", "sled", "slope", "smoke", "snow", "spark", "spice", "spring", "spruce", "squirrel",
+    "stable", "star", "stone", "stream", "sugar", "summer", "sunset", "swan", "table", "temple",
+];
