@@ -3,3 +3,118 @@
 //! | room | known for | does | never does |
 //! |---|---|---|---|
 //! | `app` | `App` | build, wire, supervise, drain | domain logic |
+
+mod build;
+mod discover;
+mod dispatch;
+mod exporters;
+mod gauges;
+mod join;
+mod ledger;
+mod run;
+
+pub use build::draw_seed;
+pub use discover::{DiscoverError, resolve_model};
+pub use run::RunReport;
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tokio::net::TcpListener;
+use tokio::runtime::Handle;
+use tokio::sync::mpsc;
+
+use self::dispatch::{Dispatch, Shared};
+use self::exporters::ExporterTask;
+use self::join::Join;
+use crate::aggregate::Live;
+use crate::clock::TimeAnchor;
+use crate::config::Config;
+use crate::control::Slots;
+use crate::measurement::{RequestRecord, Sample, Stream};
+use crate::scrape::Poll;
+use crate::telemetry::SelfMetrics;
+use crate::transport::Connect;
+use crate::transport::fetch::Fetch;
+
+/// What a run is made of.
+pub struct Setup {
+    /// What to do.
+    pub config: Config,
+    /// The program's clock.
+    pub anchor: TimeAnchor,
+    /// The network of the measured path.
+    pub connect: Arc<dyn Connect>,
+    /// When it ends by itself.
+    pub extent: Extent,
+    /// What it leaves behind.
+    pub outputs: Outputs,
+}
+
+/// When a run ends by itself, and how.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Extent {
+    /// After this many arrivals of each stream.
+    pub count: Option<u64>,
+    /// When no more arrivals become due.
+    pub duration: Option<Duration>,
+    /// How long requests may go on after the last arrival; `None`: until their own limits.
+    pub grace: Option<Duration>,
+    /// Whether an arrival waits for a slot as long as it takes, instead of `limits.total`.
+    pub patient: bool,
+}
+
+/// What a run leaves behind, beside what its configuration exports.
+#[derive(Debug, Default)]
+pub struct Outputs {
+    /// Serves the page, the API and `/metrics` here.
+    pub listener: Option<TcpListener>,
+    /// Writes `requests.jsonl` into this directory.
+    pub artifacts: Option<PathBuf>,
+    /// Keeps exact statistics and returns them.
+    pub summary: bool,
+}
+
+/// A run that is built and has not begun.
+pub struct App {
+    anchor: TimeAnchor,
+    seed: u64,
+    measuring: Handle,
+    other: Handle,
+    shared: Shared,
+    slots: Vec<Slots>,
+    streams: Vec<Arc<Stream>>,
+    dispatches: Vec<Dispatch>,
+    join: Join,
+    records: mpsc::Receiver<RequestRecord>,
+    samples: (mpsc::Sender<Sample>, mpsc::Receiver<Sample>),
+    polls: Vec<Poll>,
+    exporters: Vec<ExporterTask>,
+    live: Arc<Mutex<Live>>,
+    own: SelfMetrics,
+    fetch: Fetch,
+    listener: Option<TcpListener>,
+    grace: Option<Duration>,
+    config: Config,
+}
+
+impl App {
+    /// The seed of arrivals and prompts.
+    #[must_use]
+    pub const fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    /// What is known while it runs, for whoever wants to look at it from the same process.
+    #[must_use]
+    pub fn live(&self) -> Arc<Mutex<Live>> {
+        Arc::clone(&self.live)
+    }
+
+    /// Our own health.
+    #[must_use]
+    pub const fn own(&self) -> &SelfMetrics {
+        &self.own
+    }
+}

@@ -1,5 +1,124 @@
 //! One file per command: parse, call, print.
 //!
+//! Data goes to stdout, everything else to stderr. Exit codes: 0 fine; 1 a check failed; 2
+//! usage or configuration; 3 the run finished but its numbers are not to be trusted; 4 an
+//! internal failure; 130 and 143 on signals after an orderly drain.
+//!
 //! | room | known for | does | never does |
 //! |---|---|---|---|
 //! | `cli` | `Cli` | one file per command: parse, call `app` or a pure room, print | domain logic |
+
+mod bench;
+mod bench_plan;
+mod check;
+mod demo;
+mod run;
+mod runtimes;
+mod signals;
+mod simulate;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::config::Diagnostics;
+
+/// A canary for LLM inference servers.
+#[derive(Debug, Parser)]
+#[command(name = "tokencanary", version, about, disable_help_subcommand = true)]
+pub struct Cli {
+    /// Log level of the program itself, as `warn` or `tokencanary=debug`; goes to stderr.
+    #[arg(long, global = true, default_value = "info", value_name = "FILTER")]
+    log: String,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Everything at once on this machine: simulated server, probes, page, metrics.
+    Demo(demo::Args),
+    /// The daemon: probes targets until it is stopped.
+    Run(run::Args),
+    /// Validate a configuration and send one request to each target.
+    Check(check::Args),
+    /// One-shot benchmark of one server.
+    Bench(Box<bench::Args>),
+    /// The simulated inference server on its own.
+    Simulate(simulate::Args),
+}
+
+/// How a command ended, as its exit code tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Exit {
+    Fine,
+    Failed,
+    Usage,
+    Untrusted,
+    Internal,
+    Signal(u8),
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(match exit {
+            Exit::Fine => 0,
+            Exit::Failed => 1,
+            Exit::Usage => 2,
+            Exit::Untrusted => 3,
+            Exit::Internal => 4,
+            Exit::Signal(signal) => 128 + signal,
+        })
+    }
+}
+
+/// Parses the program's arguments, runs the command, and says how it ended.
+#[must_use]
+pub fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            let code = if error.use_stderr() { Exit::Usage } else { Exit::Fine };
+            if error.print().is_err() {
+                return Exit::Internal.into();
+            }
+            return code.into();
+        }
+    };
+    if let Err(message) = crate::telemetry::init_log(&cli.log) {
+        say(&message);
+        return Exit::Usage.into();
+    }
+    let ended = match cli.command {
+        Command::Demo(args) => demo::run(&args),
+        Command::Run(args) => run::run(&args),
+        Command::Check(args) => check::run(&args),
+        Command::Bench(args) => bench::run(&args),
+        Command::Simulate(args) => simulate::run(args),
+    };
+    match ended {
+        Ok(exit) => exit.into(),
+        Err(error) => {
+            say(&format!("error: {error:#}"));
+            Exit::Internal.into()
+        }
+    }
+}
+
+/// A line for the person at the terminal.
+#[expect(clippy::print_stderr, reason = "the command line speaks to a person here")]
+fn say(text: &str) {
+    eprintln!("{text}");
+}
+
+/// A result for whoever reads standard output.
+#[expect(clippy::print_stdout, reason = "results go to standard output")]
+fn print(text: &str) {
+    println!("{text}");
+}
+
+/// Configuration problems as the operator sees them.
+fn usage(diagnostics: &Diagnostics) -> Exit {
+    say(&diagnostics.to_string());
+    Exit::Usage
+}

@@ -4,6 +4,8 @@
 //! |---|---|---|---|
 //! | `telemetry` | `SelfMetrics` | our own health and logs | describe the server under test |
 
+mod log;
 mod metrics;
 
+pub use log::init_log;
 pub use metrics::{ExportCounters, SelfMetrics};

@@ -1,0 +1,232 @@
+//! Makes the parts of a run and every channel between them. Nothing runs yet.
+//!
+//! The only place where random sources are seeded: arrivals and prompts from the run's seed,
+//! ids and the beginnings of cold prompts afresh each time.
+
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use anyhow::Context;
+use hyper::HeaderMap;
+use hyper::header::{AUTHORIZATION, HeaderName, HeaderValue};
+use rand::SeedableRng;
+use rand::rngs::StdRng;
+use tokio::runtime::Handle;
+use tokio::sync::mpsc;
+use tokio_util::task::TaskTracker;
+
+use super::dispatch::{Dispatch, Shared, Stop};
+use super::exporters::{self, ExporterTask};
+use super::join::{Join, Known};
+use super::ledger::Ledger;
+use super::{App, Setup};
+use crate::aggregate::{Live, SampleRing, StreamRules, Summary};
+use crate::client::{Cancel, Client, ClientSetup};
+use crate::clock::{MonoTime, TimeAnchor};
+use crate::config::{Arrivals, Config, ProbeConfig, ServerMetrics, TargetConfig, WhenFull};
+use crate::control::{Governor, Slots};
+use crate::load::schedule::{Schedule, Span};
+use crate::load::workload::{Sources, Workload};
+use crate::measurement::{Stream, StreamId};
+use crate::scrape::Poll;
+use crate::telemetry::SelfMetrics;
+use crate::transport::fetch::{Fetch, FetchTimeouts};
+
+/// Finished records that wait to be joined; a full queue delays the next arrivals, visibly.
+const RECORDS: usize = 16 * 1024;
+/// Samples that wait to be joined.
+const SAMPLES: usize = 256;
+/// A sample is used up to this many intervals after it was taken.
+const SAMPLE_INTERVALS: u32 = 3;
+/// Reading a metrics page must not last longer.
+const PAGE_LIMIT: Duration = Duration::from_secs(5);
+
+/// One stream with what its probe and its target say about it.
+pub(super) struct StreamPlan<'c> {
+    pub(super) stream: Arc<Stream>,
+    pub(super) probe: &'c ProbeConfig,
+    pub(super) target: &'c TargetConfig,
+}
+
+/// The streams of a configuration: each probe against each of its targets.
+pub(super) fn streams(config: &Config) -> anyhow::Result<Vec<StreamPlan<'_>>> {
+    let mut plans = Vec::new();
+    for probe in &config.probes {
+        for name in &probe.targets {
+            let (target_index, target) = config
+                .targets
+                .iter()
+                .enumerate()
+                .find(|(_, target)| target.name == *name)
+                .with_context(|| format!("probe `{}` names no target `{name}`", probe.name))?;
+            let id = u16::try_from(plans.len()).context("more than 65536 streams")?;
+            let stream = Stream {
+                id: StreamId(id),
+                target_index,
+                target: target.name.as_str().into(),
+                endpoint: target.url.to_string().into(),
+                probe: probe.name.as_str().into(),
+                api: target.api,
+                cache: probe.workload.cache,
+                connection: probe.connection,
+                streaming: probe.streaming,
+                closed_loop: matches!(probe.arrivals, Arrivals::Closed { .. }),
+                model: target.model.as_deref().map(Box::from).map_or_else(Default::default, Into::into),
+            };
+            plans.push(StreamPlan { stream: Arc::new(stream), probe, target });
+        }
+    }
+    Ok(plans)
+}
+
+/// The seed of one random source of one stream.
+fn seeded(seed: u64, stream: &Stream, purpose: u64) -> StdRng {
+    StdRng::seed_from_u64(seed ^ (u64::from(stream.id.0) << 8 | purpose).wrapping_mul(0x9E37_79B9_7F4A_7C15))
+}
+
+/// A seed for a run that was given none.
+#[must_use]
+pub fn draw_seed() -> u64 {
+    u64::from(rand::random::<u32>())
+}
+
+/// Headers of every request to `target`.
+pub(super) fn headers(target: &TargetConfig) -> anyhow::Result<HeaderMap> {
+    let mut headers = HeaderMap::new();
+    for (name, value) in &target.headers {
+        let name = HeaderName::from_bytes(name.as_bytes())
+            .with_context(|| format!("header `{name}` of target `{}`", target.name))?;
+        let mut value = HeaderValue::from_str(value)
+            .with_context(|| format!("value of header `{name}` of target `{}`", target.name))?;
+        value.set_sensitive(true);
+        headers.insert(name, value);
+    }
+    if let Some(key) = &target.api_key {
+        let mut value = HeaderValue::from_str(&format!("Bearer {}", key.reveal()))
+            .with_context(|| format!("`api_key` of target `{}`", target.name))?;
+        value.set_sensitive(true);
+        headers.insert(AUTHORIZATION, value);
+    }
+    Ok(headers)
+}
+
+impl App {
+    /// Makes a run out of `setup`. Requests are timed on `measuring`; all else happens on
+    /// `other`, so that it cannot show up as server latency.
+    ///
+    /// # Errors
+    ///
+    /// If a part cannot be made: a header that HTTP does not allow, a directory that cannot be
+    /// written.
+    pub fn build(setup: Setup, measuring: &Handle, other: Handle) -> anyhow::Result<Self> {
+        let Setup { config, anchor, connect, extent, outputs } = setup;
+        let own = SelfMetrics::new().context("self metrics")?;
+        let seed = config.seed.unwrap_or_else(draw_seed);
+        let now = anchor.now();
+        let plans = streams(&config)?;
+        let (records, records_in) = mpsc::channel(RECORDS);
+        let (samples, samples_in) = mpsc::channel(SAMPLES);
+        let shared = Shared {
+            anchor,
+            governor: Arc::new(Governor::new(config.governor)),
+            sequence: Arc::new(AtomicU64::new(0)),
+            records,
+            stop: Stop::default(),
+            cancel: Cancel::default(),
+            requests: TaskTracker::new(),
+            measuring: measuring.clone(),
+        };
+        let slots: Vec<Slots> =
+            config.targets.iter().map(|_| Slots::new(config.governor.in_flight, now)).collect();
+        let span = Span { start: now, end: extent.duration.map(|limit| now + limit), count: extent.count };
+        let mut dispatches = Vec::new();
+        for plan in &plans {
+            let client = Client::new(ClientSetup {
+                url: plan.target.url.clone(),
+                headers: headers(plan.target)?,
+                limits: plan.probe.limits,
+                connect: Arc::clone(&connect),
+                anchor,
+            })
+            .with_context(|| format!("URL of target `{}`", plan.target.name))?;
+            let parts = Parts { shared: &shared, seed, span, patient: extent.patient };
+            dispatches.push(parts.dispatch(plan, client, slots[plan.stream.target_index].clone()));
+        }
+        let rules = plans.iter().map(|plan| (Arc::clone(&plan.stream), rules(plan.probe))).collect();
+        let live = Arc::new(Mutex::new(Live::new(rules, config.targets.len())));
+        let stalls: Vec<_> = plans.iter().map(|plan| plan.probe.stall).collect();
+        let (outlets, exporters) =
+            exporters::build(&config.export, outputs.artifacts.as_deref(), exporters::Parts { anchor, own: &own, stalls: &stalls })?;
+        let join = Join {
+            anchor,
+            live: Arc::clone(&live),
+            summary: outputs.summary.then(|| Summary::new(&rules_of(&plans))),
+            known: known(&config),
+            outlets,
+            ledgers: dispatches.iter().map(|dispatch| dispatch.ledger.clone()).collect(),
+        };
+        let fetch = Fetch::new(anchor, FetchTimeouts { connect: PAGE_LIMIT, total: PAGE_LIMIT })?;
+        let polls = polls(&config, &fetch, &own)?;
+        let streams = plans.iter().map(|plan| Arc::clone(&plan.stream)).collect();
+        Ok(Self {
+            anchor,
+            seed,
+            measuring: measuring.clone(),
+            other,
+            shared,
+            slots,
+            streams,
+            dispatches,
+            join,
+            records: records_in,
+            samples: (samples, samples_in),
+            polls,
+            exporters,
+            live,
+            own,
+            fetch,
+            listener: outputs.listener,
+            grace: extent.grace,
+            config,
+        })
+    }
+}
+
+/// What all dispatch loops are made of.
+struct Parts<'s> {
+    shared: &'s Shared,
+    seed: u64,
+    span: Span,
+    /// Whether an arrival may wait for a slot as long as it takes.
+    patient: bool,
+}
+
+impl Parts<'_> {
+    fn dispatch(&self, plan: &StreamPlan<'_>, client: Client, target_slots: Slots) -> Dispatch {
+        let StreamPlan { stream, probe, .. } = plan;
+        let loop_slots = match probe.arrivals {
+            Arrivals::Closed { concurrency } => Some(Slots::new(concurrency, self.span.start)),
+            Arrivals::Constant { .. } | Arrivals::Poisson { .. } => None,
+        };
+        let sources =
+            Sources { seeded: seeded(self.seed, stream, 1), fresh: rand::make_rng() };
+        Dispatch {
+            shared: self.shared.clone(),
+            stream: Arc::clone(stream),
+            schedule: Schedule::new(probe.arrivals, self.span, seeded(self.seed, stream, 0)),
+            workload: Workload::new(probe.workload, sources),
+            client: Arc::new(client),
+            when_full: probe.when_full,
+            patience: (!self.patient).then_some(probe.limits.total),
+            target_slots,
+            loop_slots,
+            ledger: Ledger::default(),
+            ids: rand::make_rng(),
+        }
+    }
+}
+
+fn rules(probe: &ProbeConfig) -> StreamRules {
+    StreamRules { stall: probe.stall, total: probe.limits.total }
+}

@@ -1,0 +1,114 @@
+//! Which model a target serves, where the configuration does not say.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::client::{MODELS_PATH, served_models};
+use crate::config::{Config, TargetConfig};
+use crate::measurement::Stream;
+use crate::transport::fetch::{Fetch, FetchError};
+
+/// Longest list of models that is read.
+const MAX_LIST: usize = 1 << 20;
+/// A target that did not tell is asked again after this time.
+const AGAIN: Duration = Duration::from_secs(5);
+
+/// Why a target's model is not known.
+#[derive(Debug, thiserror::Error)]
+pub enum DiscoverError {
+    /// A header that HTTP does not allow.
+    #[error("{0}")]
+    Headers(anyhow::Error),
+    /// No answer.
+    #[error("`{url}`: {error}")]
+    Fetch {
+        /// What was asked.
+        url: String,
+        /// Why there is no answer.
+        error: FetchError,
+    },
+    /// An answer without a list of models.
+    #[error("`{url}` answered {status} and no list of models")]
+    NoList {
+        /// What was asked.
+        url: String,
+        /// Status of the answer.
+        status: u16,
+    },
+    /// None, or several to choose from.
+    #[error("`{url}` lists {}; set `model`", names(.served))]
+    NotOne {
+        /// What was asked.
+        url: String,
+        /// The names listed.
+        served: Vec<String>,
+    },
+}
+
+fn names(served: &[String]) -> String {
+    match served {
+        [] => "no model".to_owned(),
+        served => format!("{} models (`{}`)", served.len(), served.join("`, `")),
+    }
+}
+
+/// Asks `target` for the only model it serves.
+///
+/// # Errors
+///
+/// If it does not answer, or serves none or several.
+pub async fn resolve_model(fetch: &Fetch, target: &TargetConfig) -> Result<String, DiscoverError> {
+    let url = format!("{}{MODELS_PATH}", target.url);
+    let headers = super::build::headers(target).map_err(DiscoverError::Headers)?;
+    let answer = fetch
+        .get(&url, &headers, MAX_LIST)
+        .await
+        .map_err(|error| DiscoverError::Fetch { url: url.clone(), error })?;
+    let served = match served_models(&answer.body) {
+        Ok(served) if answer.status.is_success() => served,
+        _ => return Err(DiscoverError::NoList { url, status: answer.status.as_u16() }),
+    };
+    match <[String; 1]>::try_from(served) {
+        Ok([model]) => Ok(model),
+        Err(served) => Err(DiscoverError::NotOne { url, served }),
+    }
+}
+
+/// Targets whose model is not configured, with their streams.
+pub(super) fn unresolved(
+    config: &Config,
+    streams: &[Arc<Stream>],
+) -> Vec<(TargetConfig, Vec<Arc<Stream>>)> {
+    let of = |index: usize| {
+        streams.iter().filter(|stream| stream.target_index == index).map(Arc::clone).collect()
+    };
+    let targets = config.targets.iter().enumerate();
+    targets
+        .filter(|(_, target)| target.model.is_none())
+        .map(|(index, target)| (target.clone(), of(index)))
+        .collect()
+}
+
+/// Asks until the target tells, then names the model of its streams.
+pub(super) async fn keep_asking(fetch: Fetch, target: TargetConfig, streams: Vec<Arc<Stream>>) {
+    let mut last = String::new();
+    loop {
+        match resolve_model(&fetch, &target).await {
+            Ok(model) => {
+                tracing::info!(name = %target.name, %model, "the server tells its model");
+                for stream in streams {
+                    stream.model.get_or_init(|| model.as_str().into());
+                }
+                return;
+            }
+            Err(error) => {
+                let message = error.to_string();
+                if message != last {
+                    tracing::warn!(name = %target.name, "the model is not known yet: {message}");
+                    last = message;
+                }
+            }
+        }
+        tokio::time::sleep(AGAIN).await;
+    }
+}

@@ -1,0 +1,104 @@
+//! Takes records and samples, joins them, and hands the result to everyone.
+//!
+//! The one writer of the live state. Runs on the runtime that does not measure.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+use tokio::time::{MissedTickBehavior, interval};
+
+use super::ledger::Ledger;
+use crate::aggregate::{Live, SampleRing, Summary};
+use crate::clock::TimeAnchor;
+use crate::export::offer;
+use crate::measurement::{Observed, RequestRecord, Sample};
+use crate::telemetry::ExportCounters;
+
+/// How often windows are looked at.
+const TICK: Duration = Duration::from_millis(500);
+
+/// The queue in front of one exporter.
+pub(super) struct Outlet {
+    pub(super) sender: mpsc::Sender<Arc<Observed>>,
+    pub(super) counters: ExportCounters,
+}
+
+/// The samples of one target, and how old one may be.
+pub(super) struct Known {
+    pub(super) ring: SampleRing,
+    pub(super) max_age: Duration,
+}
+
+/// The joining stage.
+pub(super) struct Join {
+    pub(super) anchor: TimeAnchor,
+    pub(super) live: Arc<Mutex<Live>>,
+    pub(super) summary: Option<Summary>,
+    pub(super) known: Vec<Known>,
+    pub(super) outlets: Vec<Outlet>,
+    pub(super) ledgers: Vec<Ledger>,
+}
+
+impl Join {
+    /// Runs until every sender of records is gone.
+    pub(super) async fn run(
+        mut self,
+        mut records: mpsc::Receiver<RequestRecord>,
+        mut samples: mpsc::Receiver<Sample>,
+    ) -> Option<Summary> {
+        let mut ticks = interval(TICK);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+        loop {
+            // Samples first: a page read before an arrival was due must be known by then.
+            tokio::select! {
+                biased;
+                Some(sample) = samples.recv() => self.sample(sample),
+                record = records.recv() => match record {
+                    Some(record) => self.record(record),
+                    None => break,
+                },
+                _ = ticks.tick() => self.settle(&mut records),
+            }
+        }
+        self.settle(&mut records);
+        self.summary
+    }
+
+    fn sample(&mut self, sample: Sample) {
+        if let Some(known) = self.known.get_mut(sample.target_index) {
+            known.ring.push(sample);
+        }
+        self.live().sample(sample);
+    }
+
+    fn record(&mut self, record: RequestRecord) {
+        let at_intended = self
+            .known
+            .get(record.stream.target_index)
+            .and_then(|known| known.ring.at(record.timeline.intended, known.max_age));
+        let observed = Arc::new(Observed { record, at_intended });
+        if let Some(summary) = &mut self.summary {
+            summary.observe(&observed);
+        }
+        for outlet in &self.outlets {
+            offer(&outlet.sender, &outlet.counters, &observed);
+        }
+        self.live().observe(observed);
+    }
+
+    /// Closes the windows whose arrivals have all been seen.
+    fn settle(&mut self, records: &mut mpsc::Receiver<RequestRecord>) {
+        let now = self.anchor.now();
+        // Read before the queue is emptied: whatever was settled by then is in the queue.
+        let settled = self.ledgers.iter().map(|ledger| ledger.settled(now)).min().unwrap_or(now);
+        while let Ok(record) = records.try_recv() {
+            self.record(record);
+        }
+        self.live().settle(settled, now);
+    }
+
+    fn live(&self) -> std::sync::MutexGuard<'_, Live> {
+        self.live.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

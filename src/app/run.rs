@@ -1,0 +1,193 @@
+//! Runs what was built, and stops it in order.
+//!
+//! Schedules and scrapers end first; requests in flight get the drain time; then each stage
+//! ends because its input ended; the page and `/metrics` go last. One deadline for all of it.
+
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::anyhow;
+use tokio::task::{JoinHandle, JoinSet};
+use tokio::time::{Instant, timeout, timeout_at};
+use tokio_util::sync::CancellationToken;
+
+use super::{App, Poll, discover, gauges};
+use crate::aggregate::Summary;
+
+/// After the drain, exporters and the page have this long to finish.
+const FLUSH: Duration = Duration::from_millis(700);
+/// Stages that only pass on what they hold.
+const PASS_ON: Duration = Duration::from_secs(1);
+
+/// What a run came to.
+#[derive(Debug, Default)]
+pub struct RunReport {
+    /// Exact statistics, if they were asked for.
+    pub summary: Option<Summary>,
+    /// Whether it was stopped before it ended by itself.
+    pub stopped: bool,
+    /// Names of the stages that did not end in time.
+    pub late: Vec<String>,
+}
+
+/// The tasks of a run.
+struct Tasks {
+    dispatches: JoinSet<()>,
+    join: JoinHandle<Option<Summary>>,
+    exporters: Vec<(&'static str, JoinHandle<()>)>,
+    web: Option<JoinHandle<()>>,
+    /// Ends exporters and the page that do not end by themselves.
+    flush: CancellationToken,
+}
+
+/// Why the waiting for requests ended.
+enum Ended {
+    /// All schedules ended and so did their requests, as far as they may.
+    Itself,
+    Stopped,
+}
+
+impl App {
+    /// Runs until the schedules end or `stop` resolves, then drains.
+    ///
+    /// # Errors
+    ///
+    /// If a task of ours died; the message names it.
+    pub async fn run(self, stop: impl Future<Output = ()>) -> anyhow::Result<RunReport> {
+        let mut stop = pin!(stop);
+        let (shared, anchor) = (self.shared.clone(), self.anchor);
+        let (drain, grace) = (self.config.drain, self.grace);
+        let mut tasks = self.spawn();
+        let ended = {
+            let until = until_ended(&mut tasks.dispatches, &shared, grace, stop.as_mut());
+            tokio::select! {
+                ended = until => ended?,
+                joined = &mut tasks.join => return Err(died("join", joined.err())),
+            }
+        };
+        let deadline = Instant::now() + if matches!(ended, Ended::Stopped) { drain } else { Duration::ZERO };
+        shared.stop.stop(anchor.now());
+        while let Some(result) = tasks.dispatches.join_next().await {
+            result.map_err(|error| died("dispatch", Some(error)))?;
+        }
+        shared.requests.close();
+        let mut late = Vec::new();
+        if timeout_at(deadline, shared.requests.wait()).await.is_err() {
+            shared.cancel.cancel();
+            if timeout(PASS_ON, shared.requests.wait()).await.is_err() {
+                late.push("requests".to_owned());
+            }
+        }
+        drop(shared);
+        let summary = tasks.finish(&mut late).await?;
+        Ok(RunReport { summary, stopped: matches!(ended, Ended::Stopped), late })
+    }
+
+    fn spawn(self) -> Tasks {
+        let flush = CancellationToken::new();
+        let stop = self.shared.stop.clone();
+        let mut dispatches = JoinSet::new();
+        let web = self.surface().map(|(listener, router)| {
+            let ending = flush.clone();
+            self.other.spawn(crate::web::serve(listener, router, async move { ending.cancelled().await }))
+        });
+        for dispatch in self.dispatches {
+            dispatches.spawn_on(dispatch.run(), &self.measuring);
+        }
+        let (samples, samples_in) = self.samples;
+        for poll in self.polls {
+            let (samples, stop) = (samples.clone(), stop.clone());
+            self.other.spawn(async move {
+                tokio::select! {
+                    () = poll.run(samples) => {}
+                    () = stop.stopped() => {}
+                }
+            });
+        }
+        for (target, streams) in discover::unresolved(&self.config, &self.streams) {
+            let (fetch, stop) = (self.fetch.clone(), stop.clone());
+            self.other.spawn(async move {
+                tokio::select! {
+                    () = discover::keep_asking(fetch, target, streams) => {}
+                    () = stop.stopped() => {}
+                }
+            });
+        }
+        let exporters = self
+            .exporters
+            .into_iter()
+            .map(|exporter| (exporter.name(), self.other.spawn(exporter.run(flush.clone()))))
+            .collect();
+        let join = self.other.spawn(self.join.run(self.records, samples_in));
+        Tasks { dispatches, join, exporters, web, flush }
+    }
+}
+
+/// Waits for the schedules and their requests, or for `stop`.
+async fn until_ended(
+    dispatches: &mut JoinSet<()>,
+    shared: &super::Shared,
+    grace: Option<Duration>,
+    mut stop: Pin<&mut impl Future<Output = ()>>,
+) -> anyhow::Result<Ended> {
+    loop {
+        tokio::select! {
+            biased;
+            result = dispatches.join_next() => match result {
+                Some(result) => result.map_err(|error| died("dispatch", Some(error)))?,
+                None => break,
+            },
+            () = stop.as_mut() => return Ok(Ended::Stopped),
+        }
+    }
+    shared.requests.close();
+    let grace = async {
+        match grace {
+            Some(limit) => tokio::time::sleep(limit).await,
+            None => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        biased;
+        () = shared.requests.wait() => Ok(Ended::Itself),
+        () = grace => Ok(Ended::Itself),
+        () = stop => Ok(Ended::Stopped),
+    }
+}
+
+impl Tasks {
+    /// The records' senders are gone: each stage ends because its input ended.
+    async fn finish(self, late: &mut Vec<String>) -> anyhow::Result<Option<Summary>> {
+        let summary = match timeout(PASS_ON, self.join).await {
+            Ok(joined) => joined.map_err(|error| died("join", Some(error)))?,
+            Err(_) => {
+                late.push("join".to_owned());
+                None
+            }
+        };
+        let deadline = Instant::now() + FLUSH;
+        for (name, mut task) in self.exporters {
+            if timeout_at(deadline, &mut task).await.is_err() {
+                self.flush.cancel();
+                if timeout(FLUSH, task).await.is_err() {
+                    late.push(name.to_owned());
+                }
+            }
+        }
+        self.flush.cancel();
+        if let Some(web) = self.web
+            && timeout(FLUSH, web).await.is_err()
+        {
+            late.push("page".to_owned());
+        }
+        Ok(summary)
+    }
+}
+
+fn died(task: &str, error: Option<tokio::task::JoinError>) -> anyhow::Error {
+    match error {
+        Some(error) => anyhow!("task `{task}` died: {error}"),
+        None => anyhow!("task `{task}` ended too early"),
+    }
+}

@@ -1,0 +1,157 @@
+//! `demo`: everything at once on this machine.
+
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+use super::run::drive;
+use super::runtimes::Runtimes;
+use super::{Exit, say};
+use crate::app::{Extent, Outputs, Setup, draw_seed};
+use crate::clock::TimeAnchor;
+use crate::config::{
+    Arrivals, BaseUrl, Config, DEFAULT_STALL, ExportConfig, GovernorConfig, Limits, ProbeConfig,
+    ServerMetrics, TargetConfig, WhenFull, WorkloadConfig,
+};
+use crate::measurement::{Api, CacheMode, ConnectionPolicy};
+use crate::simulator::{Profile, Simulator, SimulatorConfig};
+use crate::transport::TcpConnect;
+
+/// The port of the page, if it is free.
+const PAGE: u16 = 9464;
+
+/// Arguments of `demo`.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// Port of the page and `/metrics` on 127.0.0.1; another free one is taken if it is in use.
+    #[arg(long, default_value_t = PAGE, value_name = "PORT")]
+    port: u16,
+    /// Seed of arrivals, prompts and the simulated server.
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+}
+
+pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
+    let runtimes = Runtimes::start()?;
+    let anchor = TimeAnchor::start();
+    let seed = args.seed.unwrap_or_else(draw_seed);
+    // A runtime of its own: the simulated server is somebody else.
+    let server = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .thread_name("simulator")
+        .enable_all()
+        .build()
+        .context("no runtime for the simulator")?;
+    let ended = CancellationToken::new();
+    let simulated = server.block_on(start_simulator(seed, anchor, ended.clone()))?;
+    let exit = runtimes.other.block_on(async {
+        let listener = page(args.port).await?;
+        greet(simulated, listener.local_addr()?, seed);
+        let setup = Setup {
+            config: config(simulated, seed)?,
+            anchor,
+            connect: Arc::new(TcpConnect),
+            extent: Extent::default(),
+            outputs: Outputs { listener: Some(listener), ..Outputs::default() },
+        };
+        drive(setup, &runtimes).await
+    });
+    ended.cancel();
+    server.shutdown_timeout(Duration::from_millis(200));
+    exit
+}
+
+async fn start_simulator(
+    seed: u64,
+    anchor: TimeAnchor,
+    ended: CancellationToken,
+) -> anyhow::Result<SocketAddr> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+    let address = listener.local_addr()?;
+    let config = SimulatorConfig { seed, ..SimulatorConfig::new(Profile::demo()) };
+    let simulator = Simulator::new(config, anchor)?;
+    tokio::spawn(async move {
+        tokio::select! {
+            result = simulator.run() => if let Err(error) = result {
+                tracing::error!(%error, "the simulated server ended");
+            },
+            () = simulator.listen(listener, ended.cancelled()) => {}
+        }
+    });
+    Ok(address)
+}
+
+/// Listens on `port`, or on any free port if it is taken.
+async fn page(port: u16) -> io::Result<TcpListener> {
+    match TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await {
+        Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
+            say(&format!("port {port} is taken; using another"));
+            TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await
+        }
+        bound => bound,
+    }
+}
+
+fn greet(simulated: SocketAddr, page: SocketAddr, seed: u64) {
+    say(&format!(
+        "tokencanary demo (seed {seed})
+
+  open       http://{page}/
+  metrics    http://{page}/metrics
+  server     http://{simulated}  (simulated)
+
+  make it slow for half a minute and watch:
+    curl -d '{{\"fault\":\"slow_prefill\",\"factor\":3,\"for\":\"30s\"}}' http://{simulated}/sim/faults
+
+  Ctrl-C ends it
+"
+    ));
+}
+
+fn config(simulated: SocketAddr, seed: u64) -> anyhow::Result<Config> {
+    let target = TargetConfig {
+        name: "simulated".to_owned(),
+        url: BaseUrl::parse(&format!("http://{simulated}"))?,
+        api: Api::Chat,
+        model: None,
+        api_key: None,
+        headers: Vec::new(),
+        server_metrics: ServerMetrics::Auto,
+        server_metrics_every: Duration::from_secs(1),
+    };
+    Ok(Config {
+        seed: Some(seed),
+        drain: Duration::from_secs(4),
+        targets: vec![target],
+        probes: vec![
+            probe("short-chat", 2.0, (128, 64), CacheMode::Cold),
+            probe("long-prompt", 0.5, (2048, 32), CacheMode::Cold),
+            probe("follow-up", 1.0, (512, 48), CacheMode::Warm),
+        ],
+        governor: GovernorConfig {
+            requests_per_day: Some(500_000),
+            tokens_per_day: Some(500_000_000),
+            in_flight: 16,
+        },
+        export: ExportConfig::default(),
+    })
+}
+
+fn probe(name: &str, rate: f64, (input, output): (u32, u32), cache: CacheMode) -> ProbeConfig {
+    ProbeConfig {
+        name: name.to_owned(),
+        targets: vec!["simulated".to_owned()],
+        streaming: true,
+        when_full: WhenFull::Refuse,
+        connection: ConnectionPolicy::Pooled,
+        arrivals: Arrivals::Poisson { rate },
+        workload: WorkloadConfig { input_tokens: input, output_tokens: Some(output), cache },
+        limits: Limits::PROBE,
+        stall: DEFAULT_STALL,
+    }
+}

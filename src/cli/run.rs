@@ -1,0 +1,91 @@
+//! `run`: the daemon.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use tokio::net::TcpListener;
+
+use super::runtimes::Runtimes;
+use super::signals::Signals;
+use super::{Exit, say, usage};
+use crate::app::{App, Extent, Outputs, Setup, draw_seed};
+use crate::clock::TimeAnchor;
+use crate::config::{self, Config, FlagOverride};
+use crate::transport::TcpConnect;
+
+/// Arguments of `run`.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// Configuration file, YAML or TOML.
+    #[arg(short, long, value_name = "FILE")]
+    config: PathBuf,
+    /// Address of the page, the API and `/metrics`; overrides `export.http.listen`.
+    #[arg(long, value_name = "ADDR")]
+    listen: Option<String>,
+    /// Seed of arrivals and prompts; overrides `seed`.
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+}
+
+pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
+    let flags = [
+        args.listen.as_ref().map(|text| FlagOverride::new("export.http.listen", text, "--listen")),
+        args.seed.map(|seed| FlagOverride::new("seed", &seed.to_string(), "--seed")),
+    ];
+    let flags: Vec<_> = flags.into_iter().flatten().collect();
+    match config::load(&args.config, config::environment(), &flags) {
+        Ok(config) => serve(config),
+        Err(diagnostics) => Ok(usage(&diagnostics)),
+    }
+}
+
+fn serve(mut config: Config) -> anyhow::Result<Exit> {
+    let runtimes = Runtimes::start()?;
+    let seed = *config.seed.get_or_insert_with(draw_seed);
+    runtimes.other.block_on(async {
+        let listener = match config.export.http {
+            None => None,
+            Some(http) => match listen(http.listen).await {
+                Ok(listener) => Some(listener),
+                Err(message) => {
+                    say(&message);
+                    return Ok(Exit::Usage);
+                }
+            },
+        };
+        if let Some(listener) = &listener {
+            say(&format!("page and metrics on http://{}/", listener.local_addr()?));
+        }
+        say(&format!("seed {seed}"));
+        let setup = Setup {
+            config,
+            anchor: TimeAnchor::start(),
+            connect: Arc::new(TcpConnect),
+            extent: Extent::default(),
+            outputs: Outputs { listener, ..Outputs::default() },
+        };
+        drive(setup, &runtimes).await
+    })
+}
+
+/// Binds the surface, or says why not in the form of a configuration problem.
+async fn listen(address: SocketAddr) -> Result<TcpListener, String> {
+    TcpListener::bind(address).await.map_err(|error| {
+        format!(
+            "export.http.listen: `{address}` cannot be listened on: {error}\n  wanted: a free address of this machine\n  hint: another program may use the port; choose another with `--listen`"
+        )
+    })
+}
+
+/// Runs `setup` until a signal comes.
+pub(super) async fn drive(setup: Setup, runtimes: &Runtimes) -> anyhow::Result<Exit> {
+    let app = App::build(setup, &runtimes.measuring, runtimes.other.handle().clone())?;
+    let signals = Signals::listen()?;
+    let seen = signals.seen();
+    let report = app.run(signals.first()).await?;
+    for stage in &report.late {
+        say(&format!("`{stage}` did not end in time"));
+    }
+    Ok(seen.signal().map_or(Exit::Fine, Exit::Signal))
+}
