@@ -1,0 +1,281 @@
+//! One connection: requests in, answers out, each write noted before it goes.
+//!
+//! While an answer is under way the connection is read as well, so that a client that leaves is
+//! noticed and its job cancelled.
+
+use std::sync::Arc;
+
+use bytes::BytesMut;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
+
+use super::chat::{Ask, Refusal};
+use super::frames::{self, Frames};
+use super::http::{self, Request, Unread};
+use super::pages::{self, Page};
+use super::state::Accepted;
+use super::write_log::{Moment, Writing};
+use super::{Simulator, chat};
+use crate::simulator::engine::{Emission, EmissionKind, Finish, JobId};
+use crate::simulator::faults::Ending;
+
+const STREAM_HEAD: &[u8] = b"HTTP/1.1 200 OK\r\nserver: tokencanary-simulator\r\n\
+    content-type: text/event-stream; charset=utf-8\r\ntransfer-encoding: chunked\r\n\r\n";
+const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
+const DONE_FRAME: &str = "data: [DONE]\n\n";
+
+/// The connection is over: the client is gone, or a fault wants it closed.
+struct Over;
+
+/// One side of a connection with what is read ahead and what is about to be written.
+struct Link<'a, Io> {
+    simulator: &'a Simulator,
+    io: Io,
+    read: BytesMut,
+    out: Vec<u8>,
+    writing: Writing,
+}
+
+/// A job whose answer is under way; dropping it cancels the job.
+struct Ticket<'a> {
+    simulator: &'a Simulator,
+    accepted: Accepted,
+}
+
+impl Drop for Ticket<'_> {
+    fn drop(&mut self) {
+        self.simulator
+            .change(|state, now| state.cancel(self.accepted.job, now));
+    }
+}
+
+/// Answers requests until the connection ends.
+pub(super) async fn serve<Io>(simulator: &Simulator, io: Io)
+where
+    Io: AsyncRead + AsyncWrite + Unpin,
+{
+    let mut link = Link {
+        simulator,
+        io,
+        read: BytesMut::with_capacity(4096),
+        out: Vec::with_capacity(1024),
+        writing: Writing::default(),
+    };
+    loop {
+        let request = match http::read_request(&mut link.io, &mut link.read).await {
+            Ok(request) => request,
+            Err(Unread::Closed) => return,
+            Err(Unread::Refused(status, message)) => {
+                // The connection ends either way.
+                let (Ok(()) | Err(Over)) = link.page(&Page::error(status, message), true).await;
+                return;
+            }
+        };
+        link.writing = Writing {
+            request: request.id.as_deref().map(Arc::from),
+            write: 0,
+        };
+        link.note(Moment::Read);
+        if link.answer(&request).await.is_err() || request.close {
+            return;
+        }
+    }
+}
+
+impl<Io> Link<'_, Io>
+where
+    Io: AsyncRead + AsyncWrite + Unpin,
+{
+    async fn answer(&mut self, request: &Request) -> Result<(), Over> {
+        match pages::page(self.simulator, request) {
+            Some(page) => self.page(&page, request.close).await,
+            None => self.chat(request).await,
+        }
+    }
+
+    async fn chat(&mut self, request: &Request) -> Result<(), Over> {
+        let ending = self.simulator.change(super::state::State::ending);
+        match ending {
+            Ending::Hang => {
+                http::gone(&mut self.io, &mut self.read).await;
+                return Err(Over);
+            }
+            Ending::Status { code, retry_after } => {
+                let page = Page::status_fault(code, retry_after);
+                return self.page(&page, request.close).await;
+            }
+            Ending::Normal | Ending::Cut { .. } | Ending::StreamError { .. } => {}
+        }
+        let ask = match chat::parse(&request.body, &self.simulator.inner.model) {
+            Ok(ask) => ask,
+            Err(refusal) => return self.page(&Page::refusal(&refusal), request.close).await,
+        };
+        let id = request.id.clone();
+        let accepted = self
+            .simulator
+            .change(|state, now| state.submit(&ask, id, now));
+        let accepted = match accepted {
+            Ok(accepted) => accepted,
+            Err(full) => {
+                let page = Page::error(503, &full.to_string());
+                return self.page(&page, request.close).await;
+            }
+        };
+        let frames = self.frames(request, accepted.job).for_ask(&ask);
+        let ticket = Ticket {
+            simulator: self.simulator,
+            accepted,
+        };
+        if ask.stream {
+            self.stream(ticket, frames, (&ask, &ending)).await
+        } else {
+            self.whole(ticket, &frames, &ending).await
+        }
+    }
+
+    /// Writes the answer token by token.
+    async fn stream(
+        &mut self,
+        mut ticket: Ticket<'_>,
+        mut frames: Frames,
+        (ask, ending): (&Ask, &Ending),
+    ) -> Result<(), Over> {
+        self.out.extend_from_slice(STREAM_HEAD);
+        self.send(Moment::Headers).await?;
+        let mut written = 0;
+        self.fail_if_due(ending, written).await?;
+        loop {
+            let (index, finish) = self.next_token(&mut ticket).await?;
+            if index == 0 {
+                self.frame(frames.role());
+                self.send(Moment::Role).await?;
+            }
+            self.frame(frames.token(index));
+            self.send(Moment::Token).await?;
+            written += 1;
+            self.fail_if_due(ending, written).await?;
+            if let Some(finish) = finish {
+                self.fail_if_due(ending, u32::MAX).await?;
+                return self.end(&mut frames, (finish, written), ask).await;
+            }
+        }
+    }
+
+    /// Writes what follows the last token.
+    async fn end(
+        &mut self,
+        frames: &mut Frames,
+        (finish, tokens): (Finish, u32),
+        ask: &Ask,
+    ) -> Result<(), Over> {
+        self.frame(frames.finish(finish, tokens));
+        self.send(Moment::Finish).await?;
+        if ask.include_usage {
+            self.frame(frames.usage(tokens));
+            self.send(Moment::Usage).await?;
+        }
+        self.frame(DONE_FRAME);
+        self.out.extend_from_slice(LAST_CHUNK);
+        self.send(Moment::Done).await
+    }
+
+    /// Ends the answer as a fault wants it, if `written` token chunks are enough for that.
+    async fn fail_if_due(&mut self, ending: &Ending, written: u32) -> Result<(), Over> {
+        match ending {
+            Ending::Cut { after_chunks } if written >= *after_chunks => Err(Over),
+            Ending::StreamError { after_chunks } if written >= *after_chunks => {
+                let error = frames::error(&injected());
+                self.frame(&format!("data: {error}\n\n"));
+                self.frame(DONE_FRAME);
+                self.out.extend_from_slice(LAST_CHUNK);
+                self.send(Moment::Body).await?;
+                Err(Over)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Writes the answer as one JSON object, when its last token has come.
+    async fn whole(
+        &mut self,
+        mut ticket: Ticket<'_>,
+        frames: &Frames,
+        ending: &Ending,
+    ) -> Result<(), Over> {
+        loop {
+            let (index, finish) = self.next_token(&mut ticket).await?;
+            let Some(finish) = finish else { continue };
+            let page = match ending {
+                Ending::Cut { .. } => return Err(Over),
+                Ending::StreamError { .. } => Page::refusal(&injected()),
+                _ => Page::json(200, frames.whole(finish, index + 1)),
+            };
+            return self.page(&page, false).await;
+        }
+    }
+
+    /// The next token of the job, or that the connection is over.
+    async fn next_token(&mut self, ticket: &mut Ticket<'_>) -> Result<(u32, Option<Finish>), Over> {
+        loop {
+            let emission = tokio::select! {
+                biased;
+                emission = ticket.accepted.emissions.recv() => emission.ok_or(Over)?,
+                () = http::gone(&mut self.io, &mut self.read) => return Err(Over),
+            };
+            if let Emission {
+                kind: EmissionKind::Token { index, finish },
+                ..
+            } = emission
+            {
+                return Ok((index, finish));
+            }
+        }
+    }
+
+    async fn page(&mut self, page: &Page, close: bool) -> Result<(), Over> {
+        page.write(&mut self.out, close);
+        self.send(Moment::Body).await
+    }
+
+    /// Puts one frame into the buffer as an HTTP chunk of its own.
+    fn frame(&mut self, frame: &str) {
+        self.out
+            .extend_from_slice(format!("{:x}\r\n", frame.len()).as_bytes());
+        self.out.extend_from_slice(frame.as_bytes());
+        self.out.extend_from_slice(b"\r\n");
+    }
+
+    /// Notes the moment and writes what is in the buffer.
+    async fn send(&mut self, moment: Moment) -> Result<(), Over> {
+        self.note(moment);
+        self.writing.write += 1;
+        let written = self.io.write_all(&self.out).await;
+        self.out.clear();
+        written.map_err(|_| Over)?;
+        self.io.flush().await.map_err(|_| Over)
+    }
+
+    fn note(&self, moment: Moment) {
+        if let Some(log) = &self.simulator.inner.log {
+            log.note(&self.writing, moment);
+        }
+    }
+
+    /// Frames named after the request's own id, as vLLM does, if it can stand in JSON as it is.
+    fn frames(&self, request: &Request, job: JobId) -> Frames {
+        let plain = |id: &&str| id.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
+        let id = match request.id.as_deref().filter(plain) {
+            Some(id) => format!("chatcmpl-{id}"),
+            None => format!("chatcmpl-{:032x}", job.0),
+        };
+        let created = pages::unix_seconds(self.simulator);
+        Frames::new(id, created, &self.simulator.inner.model, job.0)
+    }
+}
+
+fn injected() -> Refusal {
+    Refusal {
+        status: 500,
+        message: "the engine died while it was generating (injected)".to_owned(),
+        param: None,
+    }
+}

@@ -1,0 +1,188 @@
+//! Answers that are known at once: models, version, health, metrics, faults, refusals.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::chat::Refusal;
+use super::http::Request;
+use super::{Simulator, frames, metrics_page};
+use crate::simulator::fault_json;
+
+const JSON: &str = "application/json";
+const METRICS: &str = "text/plain; version=0.0.4; charset=utf-8";
+/// Where the answer comes from the engine.
+pub(super) const CHAT: &str = "/v1/chat/completions";
+
+/// A whole answer.
+#[derive(Debug)]
+pub(super) struct Page {
+    status: u16,
+    content_type: &'static str,
+    retry_after: Option<Duration>,
+    allow: Option<&'static str>,
+    body: String,
+}
+
+impl Page {
+    /// A JSON body under `status`.
+    pub(super) const fn json(status: u16, body: String) -> Self {
+        Self {
+            status,
+            content_type: JSON,
+            retry_after: None,
+            allow: None,
+            body,
+        }
+    }
+
+    /// An error in vLLM's shape.
+    pub(super) fn error(status: u16, message: &str) -> Self {
+        Self::refusal(&Refusal {
+            status,
+            message: message.to_owned(),
+            param: None,
+        })
+    }
+
+    /// A refusal in vLLM's shape.
+    pub(super) fn refusal(refusal: &Refusal) -> Self {
+        Self::json(refusal.status, frames::error(refusal))
+    }
+
+    /// What the fault `status` answers.
+    pub(super) fn status_fault(code: u16, retry_after: Option<Duration>) -> Self {
+        Self {
+            retry_after,
+            ..Self::error(code, "refused by an injected fault")
+        }
+    }
+
+    /// Writes head and body.
+    pub(super) fn write(&self, out: &mut Vec<u8>, close: bool) {
+        let (status, reason) = (self.status, reason(self.status));
+        let (content_type, length) = (self.content_type, self.body.len());
+        let mut head = format!(
+            "HTTP/1.1 {status} {reason}\r\nserver: tokencanary-simulator\r\n\
+             content-type: {content_type}\r\ncontent-length: {length}\r\n"
+        );
+        if let Some(span) = self.retry_after {
+            let seconds = span.as_secs() + u64::from(span.subsec_nanos() > 0);
+            head.push_str(&format!("retry-after: {seconds}\r\n"));
+        }
+        if let Some(methods) = self.allow {
+            head.push_str(&format!("allow: {methods}\r\n"));
+        }
+        if close {
+            head.push_str("connection: close\r\n");
+        }
+        out.extend_from_slice(head.as_bytes());
+        out.extend_from_slice(b"\r\n");
+        out.extend_from_slice(self.body.as_bytes());
+    }
+}
+
+/// The answer to anything but a chat completion; `None` for one.
+pub(super) fn page(simulator: &Simulator, request: &Request) -> Option<Page> {
+    let path = request.path.as_str();
+    if path != "/sim/faults"
+        && let Some(left) = simulator.change(|state, now| state.faults.loading(now))
+    {
+        return Some(Page {
+            retry_after: Some(left),
+            ..Page::error(503, "the model is loading")
+        });
+    }
+    let allowed = match path {
+        CHAT => "POST",
+        "/v1/models" | "/version" | "/health" | "/metrics" => "GET",
+        "/sim/faults" => "GET, POST",
+        _ => return Some(Page::json(404, json!({"detail": "Not Found"}).to_string())),
+    };
+    if !allowed.split(", ").any(|method| method == request.method) {
+        let body = json!({"detail": "Method Not Allowed"}).to_string();
+        return Some(Page {
+            allow: Some(allowed),
+            ..Page::json(405, body)
+        });
+    }
+    Some(match (path, request.method.as_str()) {
+        (CHAT, _) => return None,
+        ("/v1/models", _) => models(simulator),
+        ("/version", _) => version(simulator),
+        ("/metrics", _) => metrics(simulator),
+        ("/sim/faults", "POST") => add_fault(simulator, &request.body),
+        ("/sim/faults", _) => list_faults(simulator),
+        _ => Page {
+            content_type: "text/plain",
+            ..Page::json(200, String::new())
+        },
+    })
+}
+
+/// Now, in whole seconds since the Unix epoch.
+pub(super) fn unix_seconds(simulator: &Simulator) -> u64 {
+    let wall = simulator.inner.anchor.wall();
+    wall.unix_ns(simulator.now()) / 1_000_000_000
+}
+
+fn models(simulator: &Simulator) -> Page {
+    let created = unix_seconds(simulator);
+    Page::json(200, frames::models(&simulator.inner.model, created))
+}
+
+fn version(simulator: &Simulator) -> Page {
+    let version = simulator.change(|state, _| state.version.clone());
+    Page::json(200, json!({ "version": version }).to_string())
+}
+
+fn metrics(simulator: &Simulator) -> Page {
+    let wall = simulator.inner.anchor.wall();
+    let body = simulator.change(|state, now| {
+        state.pump(now);
+        let started = Duration::from_nanos(wall.unix_ns(state.started));
+        metrics_page::render(&metrics_page::Page {
+            model: &simulator.inner.model,
+            state: state.engine.state(),
+            stats: state.engine.stats(),
+            process_start: started.as_secs_f64(),
+        })
+    });
+    Page {
+        content_type: METRICS,
+        ..Page::json(200, body)
+    }
+}
+
+fn add_fault(simulator: &Simulator, body: &[u8]) -> Page {
+    let fault = match fault_json::parse(body, simulator.now()) {
+        Ok(fault) => fault,
+        Err(message) => return Page::error(400, &message),
+    };
+    match simulator.inject(fault) {
+        Ok(()) => list_faults(simulator),
+        Err(full) => Page::error(503, &full.to_string()),
+    }
+}
+
+fn list_faults(simulator: &Simulator) -> Page {
+    let list = simulator
+        .change(|state, now| fault_json::list(state.faults.on_or_to_come(now), now).to_string());
+    Page::json(200, list)
+}
+
+const fn reason(status: u16) -> &'static str {
+    match status {
+        200 => "OK",
+        400 => "Bad Request",
+        404 => "Not Found",
+        405 => "Method Not Allowed",
+        411 => "Length Required",
+        413 => "Content Too Large",
+        429 => "Too Many Requests",
+        431 => "Request Header Fields Too Large",
+        500 => "Internal Server Error",
+        503 => "Service Unavailable",
+        _ => "Injected",
+    }
+}

@@ -1,0 +1,187 @@
+//! Everything that changes while the simulator runs, and the one function that moves it on.
+//!
+//! `pump` brings engine and restarts up to an instant and hands each emission to the answer that
+//! waits for it. Whoever changes something pumps at once; the driver pumps when an instant
+//! comes. There is no waiting here: the lock around this is held for a moment only.
+
+use std::collections::HashMap;
+
+use tokio::sync::mpsc;
+
+use super::chat::Ask;
+use super::journal::Journal;
+use crate::clock::MonoTime;
+use crate::simulator::engine::{
+    Emission, EmissionKind, Engine, EngineFull, Job, JobId, Phase, Slowdown,
+};
+use crate::simulator::faults::{Ending, Fault, FaultKind, Faults, TooManyFaults};
+
+#[derive(Debug)]
+pub(super) struct State {
+    pub(super) engine: Engine,
+    pub(super) faults: Faults,
+    pub(super) journal: Journal,
+    pub(super) version: String,
+    /// When the modelled process started.
+    pub(super) started: MonoTime,
+    /// What the driver sleeps until; `None`: until it is woken.
+    pub(super) armed: Option<MonoTime>,
+    /// How many restarts there were.
+    pub(super) restarts: u64,
+    answers: HashMap<JobId, mpsc::Sender<Emission>>,
+    submitted: u64,
+}
+
+/// A request that the engine has taken.
+#[derive(Debug)]
+pub(super) struct Accepted {
+    pub(super) job: JobId,
+    pub(super) emissions: mpsc::Receiver<Emission>,
+}
+
+impl State {
+    pub(super) fn new(engine: Engine, journal: Journal, version: String, now: MonoTime) -> Self {
+        Self {
+            engine,
+            faults: Faults::default(),
+            journal,
+            version,
+            started: now,
+            armed: None,
+            restarts: 0,
+            answers: HashMap::new(),
+            submitted: 0,
+        }
+    }
+
+    /// Makes everything due up to `now` and says when something is due next.
+    pub(super) fn pump(&mut self, now: MonoTime) -> Option<MonoTime> {
+        while let Some(at) = self.faults.next_restart().filter(|at| *at <= now) {
+            self.advance(at);
+            self.restart();
+        }
+        self.advance(now);
+        let next = [self.engine.next_event(), self.faults.next_restart()];
+        next.into_iter().flatten().min()
+    }
+
+    /// Hands a request that was read at `now` to the engine.
+    pub(super) fn submit(
+        &mut self,
+        ask: &Ask,
+        request: Option<String>,
+        now: MonoTime,
+    ) -> Result<Accepted, EngineFull> {
+        self.pump(now);
+        let job = JobId(self.submitted);
+        self.engine.submit(
+            now,
+            Job {
+                id: job,
+                prompt_tokens: ask.prompt_tokens,
+                min_tokens: ask.min_tokens,
+                max_tokens: ask.max_tokens,
+            },
+        )?;
+        self.submitted += 1;
+        // Room for all a job can get: its admission and its tokens. Sending never fails for
+        // want of room.
+        let room = usize::try_from(ask.max_tokens).unwrap_or(usize::MAX / 8) + 1;
+        let (sender, emissions) = mpsc::channel(room);
+        self.answers.insert(job, sender);
+        self.journal.receive(job, request, now);
+        self.pump(now);
+        Ok(Accepted { job, emissions })
+    }
+
+    /// The answer to `job` is no longer wanted; does nothing if it was complete.
+    pub(super) fn cancel(&mut self, job: JobId, now: MonoTime) {
+        self.pump(now);
+        if self.answers.remove(&job).is_some() {
+            self.engine.cancel(job);
+            self.journal.forget(job);
+        }
+        self.pump(now);
+    }
+
+    /// Schedules `fault`; one that would have begun before `now` begins now.
+    pub(super) fn inject(&mut self, mut fault: Fault, now: MonoTime) -> Result<(), TooManyFaults> {
+        self.pump(now);
+        fault.from = fault.from.max(now);
+        let (from, until) = (fault.from, fault.until());
+        let slow = |phase, factor| Slowdown {
+            phase,
+            factor,
+            from,
+            until,
+        };
+        self.faults.schedule(fault.clone(), now)?;
+        match fault.kind {
+            FaultKind::SlowPrefill { factor } => self.engine.slow(slow(Phase::Prefill, factor)),
+            FaultKind::SlowDecode { factor } => self.engine.slow(slow(Phase::Decode, factor)),
+            FaultKind::Freeze | FaultKind::Hang => self.engine.freeze(from, until),
+            FaultKind::Cut { .. }
+            | FaultKind::StreamError { .. }
+            | FaultKind::Status { .. }
+            | FaultKind::Restart { .. } => {}
+        }
+        self.pump(now);
+        Ok(())
+    }
+
+    /// What happens to a request that was read at `now`.
+    pub(super) fn ending(&mut self, now: MonoTime) -> Ending {
+        self.pump(now);
+        self.faults.ending(now)
+    }
+
+    fn advance(&mut self, to: MonoTime) {
+        for emission in self.engine.advance(to) {
+            self.journal.note(&emission);
+            self.deliver(emission);
+        }
+    }
+
+    fn deliver(&mut self, emission: Emission) {
+        let Some(answer) = self.answers.get(&emission.job) else {
+            return;
+        };
+        let over = matches!(
+            emission.kind,
+            EmissionKind::Token {
+                finish: Some(_),
+                ..
+            }
+        );
+        // There is room (see `submit`), so this fails only if nobody waits for the answer.
+        let unwanted = answer.try_send(emission).is_err();
+        if unwanted {
+            self.engine.cancel(emission.job);
+            self.journal.forget(emission.job);
+        }
+        if over || unwanted {
+            self.answers.remove(&emission.job);
+        }
+    }
+
+    /// Begins the modelled process anew at the instant of the next restart.
+    fn restart(&mut self) {
+        let Some((at, version)) = self.faults.take_restart() else {
+            return;
+        };
+        self.engine.restart();
+        for job in self.answers.drain().map(|(job, _)| job) {
+            self.journal.forget(job);
+        }
+        self.version = version.unwrap_or_else(|| next_version(&self.version));
+        self.started = at;
+        self.restarts += 1;
+    }
+}
+
+/// `version` with its last number raised by one.
+fn next_version(version: &str) -> String {
+    let (head, last) = version.rsplit_once('.').unwrap_or(("0", version));
+    let last = last.parse::<u64>().unwrap_or(0);
+    format!("{head}.{}", last + 1)
+}
