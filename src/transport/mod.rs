@@ -9,6 +9,7 @@
 //! | `transport` | `Connect` | open connections, carry HTTP, stamp reads | know what an LLM is; retry |
 
 mod connection;
+pub mod fetch;
 mod marks;
 mod pool;
 mod tcp;
