@@ -1,0 +1,1 @@
+//! The binary as its users meet it: commands, signals, exit codes, over loopback.
