@@ -3,3 +3,25 @@
 //! | room | known for | does | never does |
 //! |---|---|---|---|
 //! | `aggregate` | `Window` | histograms, windows, goodput, step functions, joining samples by time | call anything good or bad |
+
+pub mod grid;
+mod histogram;
+mod join;
+mod live;
+mod measure;
+pub mod rank;
+mod totals;
+mod window;
+
+#[cfg(test)]
+mod fixture;
+#[cfg(test)]
+mod histogram_tests;
+
+pub use histogram::{Histogram, Native};
+pub use join::SampleRing;
+pub use live::{LAST_REQUESTS, Live, SPANS, StreamLive, StreamRules};
+pub use measure::{Measure, Reading};
+pub use rank::Quantile;
+pub use totals::Totals;
+pub use window::{KEPT, Window, Windows};

@@ -1,0 +1,170 @@
+//! All that the page, the API and `/metrics` read: totals and windows per stream, the last
+//! requests, and the newest state of each server.
+//!
+//! One writer observes records and samples in the order in which they end. Everything is
+//! allocated for a fixed list of streams and targets; what names neither is counted.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::totals::Totals;
+use super::window::{KEPT, Window, Windows};
+use crate::clock::MonoTime;
+use crate::measurement::{Observed, Sample, StallRule, Stream};
+
+/// Requests kept for the table of the last ones.
+pub const LAST_REQUESTS: usize = 200;
+
+/// The lengths of windows, shortest first.
+pub const SPANS: [Duration; 2] = [Duration::from_secs(10), Duration::from_mins(1)];
+
+/// What a stream's probe says about its numbers.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct StreamRules {
+    /// When a chunk gap is a stall.
+    pub stall: StallRule,
+    /// When a request is given up, from its start.
+    pub total: Duration,
+}
+
+/// One stream and all that is known of it.
+#[derive(Debug, Clone)]
+pub struct StreamLive {
+    stream: Arc<Stream>,
+    rules: StreamRules,
+    totals: Totals,
+    windows: [Windows; SPANS.len()],
+}
+
+impl StreamLive {
+    fn new(stream: Arc<Stream>, rules: StreamRules) -> Self {
+        Self {
+            stream,
+            rules,
+            totals: Totals::new(),
+            windows: SPANS.map(|span| Windows::new(span, rules.total)),
+        }
+    }
+
+    /// The stream.
+    #[must_use]
+    pub fn stream(&self) -> &Arc<Stream> {
+        &self.stream
+    }
+
+    /// What its probe says about its numbers.
+    #[must_use]
+    pub const fn rules(&self) -> StreamRules {
+        self.rules
+    }
+
+    /// Everything since the start.
+    #[must_use]
+    pub const fn totals(&self) -> &Totals {
+        &self.totals
+    }
+
+    /// Its windows, one set for each of [`SPANS`].
+    #[must_use]
+    pub const fn windows(&self) -> &[Windows; SPANS.len()] {
+        &self.windows
+    }
+
+    /// The closed windows of the last `span`, as one: from the shortest windows that are kept
+    /// long enough.
+    #[must_use]
+    pub fn recent(&self, span: Duration) -> Window {
+        let kept = u32::try_from(KEPT).unwrap_or(u32::MAX);
+        let [.., longest] = &self.windows;
+        self.windows
+            .iter()
+            .find(|windows| windows.span() * kept >= span)
+            .unwrap_or(longest)
+            .recent(span)
+    }
+}
+
+/// The live state of a run.
+#[derive(Debug, Clone)]
+pub struct Live {
+    streams: Vec<StreamLive>,
+    samples: Vec<Option<Sample>>,
+    last: VecDeque<Arc<Observed>>,
+    strays: u64,
+}
+
+impl Live {
+    /// Nothing observed yet of `streams`, each at the position its id says, and of as many
+    /// `targets`.
+    #[must_use]
+    pub fn new(streams: Vec<(Arc<Stream>, StreamRules)>, targets: usize) -> Self {
+        Self {
+            streams: streams
+                .into_iter()
+                .map(|(stream, rules)| StreamLive::new(stream, rules))
+                .collect(),
+            samples: vec![None; targets],
+            last: VecDeque::with_capacity(LAST_REQUESTS),
+            strays: 0,
+        }
+    }
+
+    /// Adds the record of an arrival that has ended.
+    pub fn observe(&mut self, observed: Arc<Observed>) {
+        let id = usize::from(observed.record.stream.id.0);
+        let Some(stream) = self.streams.get_mut(id) else {
+            self.strays += 1;
+            return;
+        };
+        stream.totals.observe(&observed, stream.rules.stall);
+        for windows in &mut stream.windows {
+            windows.observe(&observed);
+        }
+        if self.last.len() == LAST_REQUESTS {
+            self.last.pop_front();
+        }
+        self.last.push_back(observed);
+    }
+
+    /// Takes the newest state of a server.
+    pub fn sample(&mut self, sample: Sample) {
+        match self.samples.get_mut(sample.target_index) {
+            Some(newest) => *newest = Some(sample),
+            None => self.strays += 1,
+        }
+    }
+
+    /// Closes windows: every arrival intended before `settled` has been observed, and it is
+    /// `now`.
+    pub fn settle(&mut self, settled: MonoTime, now: MonoTime) {
+        for stream in &mut self.streams {
+            for windows in &mut stream.windows {
+                windows.settle(settled, now);
+            }
+        }
+    }
+
+    /// The streams, in the order of their ids.
+    #[must_use]
+    pub fn streams(&self) -> &[StreamLive] {
+        &self.streams
+    }
+
+    /// The newest state of each target, in the order of targets; `None` before the first.
+    #[must_use]
+    pub fn samples(&self) -> &[Option<Sample>] {
+        &self.samples
+    }
+
+    /// The last requests that ended, newest first.
+    pub fn last_requests(&self) -> impl Iterator<Item = &Arc<Observed>> {
+        self.last.iter().rev()
+    }
+
+    /// Records and samples that named a stream or target we do not have.
+    #[must_use]
+    pub const fn strays(&self) -> u64 {
+        self.strays
+    }
+}

@@ -1,0 +1,186 @@
+//! The cumulative state of one stream since the program started: what `/metrics` shows.
+//!
+//! Every record counts as one arrival and under exactly one outcome, so these add up.
+//! Memory is bounded: a fixed set of histograms and at most [`MAX_STATUSES`] pairs of outcome
+//! and status. Windows of time are elsewhere.
+
+use super::histogram::Histogram;
+use super::measure::{Measure, Reading};
+use crate::measurement::{Observed, Outcome, RefusedReason, RequestRecord, StallRule, TokenSource};
+
+/// Pairs of outcome and HTTP status kept apart; further statuses count without one.
+const MAX_STATUSES: usize = 64;
+
+/// Buckets a histogram has room for at once: eight factors of two.
+const ROOM: usize = 256;
+
+/// Everything about one stream since the start.
+#[derive(Debug, Clone)]
+pub struct Totals {
+    histograms: [Histogram; Measure::ALL.len()],
+    requests: Vec<(Outcome, Option<u16>, u64)>,
+    statuses_dropped: u64,
+    arrivals: u64,
+    refused: [u64; RefusedReason::ALL.len()],
+    stalls: u64,
+    input_tokens: u64,
+    output_tokens: u64,
+    lagged: u64,
+}
+
+impl Totals {
+    /// Nothing observed yet; all storage is allocated here.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            histograms: std::array::from_fn(|_| Histogram::with_capacity(ROOM)),
+            // One more entry per outcome may be added without a status.
+            requests: Vec::with_capacity(MAX_STATUSES + Outcome::ALL.len()),
+            statuses_dropped: 0,
+            arrivals: 0,
+            refused: [0; RefusedReason::ALL.len()],
+            stalls: 0,
+            input_tokens: 0,
+            output_tokens: 0,
+            lagged: 0,
+        }
+    }
+
+    /// Adds one record. `stall` says which chunk gaps are stalls.
+    pub fn observe(&mut self, observed: &Observed, stall: StallRule) {
+        let record = &observed.record;
+        self.arrivals += 1;
+        self.count_request(record.outcome, record.http_status);
+        if record.outcome == Outcome::Refused
+            && let Some(reason) = record.refused
+        {
+            self.refused[position(reason)] += 1;
+        }
+        self.count_tokens(record);
+        if record.is_lagged() {
+            self.lagged += 1;
+        }
+        if record.outcome != Outcome::Cancelled {
+            self.stalls += as_u64(record.stalls(stall).len());
+        }
+        for (measure, histogram) in Measure::ALL.into_iter().zip(&mut self.histograms) {
+            match measure.read(record) {
+                Reading::Absent => {}
+                Reading::Value(value) => histogram.record(value),
+                Reading::Never => histogram.record_infinite(),
+            }
+        }
+        if record.outcome == Outcome::Ok {
+            let gaps = &mut self.histograms[slot(Measure::ChunkGap)];
+            for gap in record.chunks.gaps() {
+                gaps.record_duration(gap);
+            }
+        }
+    }
+
+    fn count_request(&mut self, outcome: Outcome, status: Option<u16>) {
+        let known =
+            |entry: &&mut (Outcome, Option<u16>, u64)| (entry.0, entry.1) == (outcome, status);
+        if let Some(entry) = self.requests.iter_mut().find(known) {
+            entry.2 += 1;
+        } else if status.is_none() || self.requests.len() < MAX_STATUSES {
+            self.requests.push((outcome, status, 1));
+        } else {
+            self.statuses_dropped += 1;
+            self.count_request(outcome, None);
+        }
+    }
+
+    fn count_tokens(&mut self, record: &RequestRecord) {
+        self.input_tokens += u64::from(record.tokens.input.unwrap_or_default());
+        if record.tokens.source != Some(TokenSource::Chunks) {
+            self.output_tokens += u64::from(record.tokens.output.unwrap_or_default());
+        }
+    }
+
+    /// The histogram of `measure`.
+    #[must_use]
+    pub const fn histogram(&self, measure: Measure) -> &Histogram {
+        &self.histograms[slot(measure)]
+    }
+
+    /// Records by outcome and, where a response head came, HTTP status.
+    pub fn requests(&self) -> impl Iterator<Item = (Outcome, Option<u16>, u64)> + '_ {
+        self.requests.iter().copied()
+    }
+
+    /// Records with `outcome`.
+    #[must_use]
+    pub fn by_outcome(&self, outcome: Outcome) -> u64 {
+        self.requests()
+            .filter(|(of, _, _)| *of == outcome)
+            .map(|(_, _, count)| count)
+            .sum()
+    }
+
+    /// Records whose status was not kept apart, because there were too many different ones.
+    #[must_use]
+    pub const fn statuses_dropped(&self) -> u64 {
+        self.statuses_dropped
+    }
+
+    /// Records of any kind.
+    #[must_use]
+    pub const fn arrivals(&self) -> u64 {
+        self.arrivals
+    }
+
+    /// Arrivals that our governor held back for `reason`.
+    #[must_use]
+    pub const fn refused(&self, reason: RefusedReason) -> u64 {
+        self.refused[position(reason)]
+    }
+
+    /// Chunk gaps that were stalls.
+    #[must_use]
+    pub const fn stalls(&self) -> u64 {
+        self.stalls
+    }
+
+    /// Prompt tokens as the server counted them.
+    #[must_use]
+    pub const fn input_tokens(&self) -> u64 {
+        self.input_tokens
+    }
+
+    /// Output tokens as the server counted them.
+    #[must_use]
+    pub const fn output_tokens(&self) -> u64 {
+        self.output_tokens
+    }
+
+    /// Records whose own lag was too large for a verdict.
+    #[must_use]
+    pub const fn lagged(&self) -> u64 {
+        self.lagged
+    }
+}
+
+impl Default for Totals {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// Where `measure` stands in [`Measure::ALL`], which is in the order of declaration.
+const fn slot(measure: Measure) -> usize {
+    measure as usize
+}
+
+/// Where `reason` stands in [`RefusedReason::ALL`].
+const fn position(reason: RefusedReason) -> usize {
+    match reason {
+        RefusedReason::InFlight => 0,
+        RefusedReason::Budget => 1,
+        RefusedReason::Shutdown => 2,
+    }
+}
+
+fn as_u64(count: usize) -> u64 {
+    u64::try_from(count).unwrap_or(u64::MAX)
+}
