@@ -1,5 +1,14 @@
-//! Makes results readable to a person.
+//! Makes results readable to a person: values in, text out.
 //!
 //! | room | known for | does | never does |
 //! |---|---|---|---|
 //! | `report` | `Report` | tables, HTML, SVG, terminal views | compute a statistic |
+
+mod hint;
+mod number;
+mod plan;
+mod waterfall;
+
+pub use hint::hint;
+pub use plan::{Budget, PlanRow, plan_table};
+pub use waterfall::{Colour, waterfall};

@@ -1,0 +1,215 @@
+//! What a configuration will send per day, against its budget.
+//!
+//! Only arithmetic on what the operator wrote: a rate times a day. What cannot be known before
+//! it runs (the pace of a closed loop, an answer of any length) is `–`, and so is every total
+//! that would have to hold it.
+
+use std::time::Duration;
+
+use comfy_table::{CellAlignment, Table, presets};
+
+use super::number::{UNKNOWN, decimal, grouped, span};
+
+const DAY_S: f64 = 86_400.0;
+
+/// One probe against one of its targets.
+#[derive(Debug, Clone)]
+pub struct PlanRow {
+    /// Name of the probe.
+    pub probe: String,
+    /// Name of the target.
+    pub target: String,
+    /// Mean arrivals per second; `None` in a closed loop, which goes as fast as the server.
+    pub rate: Option<f64>,
+    /// Prompt tokens per request.
+    pub input_tokens: u32,
+    /// Output tokens per request; `None`: as many as the server likes.
+    pub output_tokens: Option<u32>,
+}
+
+impl PlanRow {
+    fn requests_per_day(&self) -> Option<f64> {
+        Some(self.rate? * DAY_S)
+    }
+
+    fn tokens_per_day(&self) -> Option<f64> {
+        let each = f64::from(self.input_tokens) + f64::from(self.output_tokens?);
+        Some(self.requests_per_day()? * each)
+    }
+}
+
+/// What may be sent per UTC day; `None` is no limit.
+#[derive(Debug, Clone, Copy)]
+pub struct Budget {
+    /// Requests, over all targets.
+    pub requests_per_day: Option<u64>,
+    /// Input and output tokens, over all targets.
+    pub tokens_per_day: Option<u64>,
+}
+
+/// The plan as a table, and below it a sentence for each budget that ends before the day does.
+#[must_use]
+pub fn plan_table(rows: &[PlanRow], budget: Budget) -> String {
+    let requests = total(rows.iter().map(PlanRow::requests_per_day));
+    let tokens = total(rows.iter().map(PlanRow::tokens_per_day));
+    let mut table = Table::new();
+    table.load_style(presets::UTF8_HORIZONTAL_ONLY);
+    table.set_header([
+        "probe",
+        "target",
+        "rate",
+        "tokens in → out",
+        "requests/day",
+        "tokens/day",
+    ]);
+    for row in rows {
+        table.add_row([
+            row.probe.clone(),
+            row.target.clone(),
+            row.rate.map_or("closed loop".to_owned(), rate),
+            format!(
+                "{} → {}",
+                row.input_tokens,
+                row.output_tokens
+                    .map_or(UNKNOWN.to_owned(), |n| n.to_string())
+            ),
+            whole(row.requests_per_day()),
+            whole(row.tokens_per_day()),
+        ]);
+    }
+    let line = |name: &str, requests: String, tokens: String| {
+        [
+            name.to_owned(),
+            String::new(),
+            String::new(),
+            String::new(),
+            requests,
+            tokens,
+        ]
+    };
+    table.add_row(line("all together", whole(requests), whole(tokens)));
+    table.add_row(line(
+        "budget",
+        limit(budget.requests_per_day),
+        limit(budget.tokens_per_day),
+    ));
+    for index in 2..6 {
+        if let Some(column) = table.column_mut(index) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    let mut out = table.trim_fmt();
+    out.push('\n');
+    for (what, plan, budget) in [
+        ("requests", requests, budget.requests_per_day),
+        ("tokens", tokens, budget.tokens_per_day),
+    ] {
+        out.push_str(&verdict(what, plan, budget));
+    }
+    out
+}
+
+/// The sum, or `None` if one of the values is not known.
+fn total(values: impl Iterator<Item = Option<f64>>) -> Option<f64> {
+    values.sum()
+}
+
+fn rate(per_second: f64) -> String {
+    if per_second < 0.1 {
+        format!("{}/min", decimal(per_second * 60.0, 2))
+    } else {
+        format!("{}/s", decimal(per_second, 2))
+    }
+}
+
+fn whole(value: Option<f64>) -> String {
+    value.map_or(UNKNOWN.to_owned(), |value| decimal(value, 0))
+}
+
+fn limit(value: Option<u64>) -> String {
+    value.map_or("none".to_owned(), grouped)
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "a budget above 2^53 per day is not told apart"
+)]
+fn verdict(what: &str, plan: Option<f64>, budget: Option<u64>) -> String {
+    let (Some(plan), Some(budget)) = (plan, budget) else {
+        return String::new();
+    };
+    let share = budget as f64 / plan;
+    if share >= 1.0 {
+        return String::new();
+    }
+    let lasts = span(Duration::from_secs_f64(DAY_S * share));
+    format!(
+        "the budget of {} {what} a day is used up after about {lasts}; from then on arrivals are refused, reason `budget`\n",
+        grouped(budget)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(rate: Option<f64>, output_tokens: Option<u32>) -> PlanRow {
+        PlanRow {
+            probe: "short-chat".to_owned(),
+            target: "qwen-prod".to_owned(),
+            rate,
+            input_tokens: 128,
+            output_tokens,
+        }
+    }
+
+    #[test]
+    fn a_plan_within_its_budget_is_only_a_table() {
+        let budget = Budget {
+            requests_per_day: Some(50_000),
+            tokens_per_day: Some(5_000_000),
+        };
+        let text = plan_table(&[row(Some(0.2), Some(64))], budget);
+        insta::assert_snapshot!(text, @"");
+    }
+
+    #[test]
+    fn a_budget_that_ends_early_says_when() {
+        let budget = Budget {
+            requests_per_day: Some(43_200),
+            tokens_per_day: None,
+        };
+        let text = plan_table(&[row(Some(1.0), None)], budget);
+        assert!(
+            text.ends_with(
+                "the budget of 43,200 requests a day is used up after about 12 h 0 min; from then on arrivals are refused, reason `budget`\n"
+            ),
+            "{text}"
+        );
+        let tokens: Vec<&str> = text
+            .lines()
+            .filter(|line| line.contains("all together"))
+            .collect();
+        assert!(
+            tokens[0].contains("86,400") && tokens[0].ends_with('–'),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn a_closed_loop_leaves_the_totals_unknown() {
+        let budget = Budget {
+            requests_per_day: Some(1),
+            tokens_per_day: Some(1),
+        };
+        let text = plan_table(&[row(Some(0.2), Some(64)), row(None, Some(64))], budget);
+        assert!(text.contains("closed loop"), "{text}");
+        let totals = text.lines().find(|line| line.contains("all together"));
+        assert_eq!(
+            totals.map(|line| line.matches('–').count()),
+            Some(2),
+            "{text}"
+        );
+        assert!(!text.contains("used up"), "{text}");
+    }
+}

@@ -1,0 +1,306 @@
+// The page: asks the API every two seconds and draws what it says. Nothing is computed here but
+// lengths of bars. All text goes in through textContent; nothing is ever parsed as markup.
+"use strict";
+
+const EVERY_MS = 2000;      // between the end of one round and the start of the next
+const PATIENCE_MS = 4000;   // for one answer
+const STALE_MS = 7000;      // three rounds without news
+const REQUESTS = 60;        // rows of the lower table
+const SVG = "http://www.w3.org/2000/svg";
+
+const PHASES = [
+  ["slot", "slot wait"],
+  ["lag", "own lag"],
+  ["connect", "connect"],
+  ["headers", "sent → headers"],
+  ["first", "headers → first token"],
+  ["decode", "first → last token"],
+  ["rest", "until it failed"],
+];
+
+let lastNews = null;
+let trouble = null;
+let startOfDaemon = null;
+
+const at = (id) => document.getElementById(id);
+
+function node(tag, className, ...children) {
+  const made = document.createElement(tag);
+  if (className) made.className = className;
+  made.append(...children.filter((child) => child !== null && child !== undefined));
+  return made;
+}
+
+function svg(tag, attributes, ...children) {
+  const made = document.createElementNS(SVG, tag);
+  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
+  made.append(...children);
+  return made;
+}
+
+const known = (value) => typeof value === "number" && Number.isFinite(value);
+
+// Milliseconds with three significant digits: 0.042, 3.10, 41.2, 512, 12 034.
+function ms(value) {
+  if (value >= 1000) return grouped(Math.round(value));
+  if (value >= 100) return value.toFixed(0);
+  if (value >= 10) return value.toFixed(1);
+  if (value >= 1) return value.toFixed(2);
+  return value === 0 ? "0" : value.toFixed(3);
+}
+
+const grouped = (value) => String(value).replace(/\B(?=(\d{3})+(?!\d))/g, "\u202f");
+const plain = (value) => (Number.isInteger(value) ? grouped(value) : value.toFixed(1));
+const percent = (share) => (share === 0 ? "0 %" : `${(share * 100).toFixed(share < 0.1 ? 1 : 0)} %`);
+
+function span(seconds) {
+  const total = Math.max(0, Math.floor(seconds));
+  const [d, h, m, s] = [Math.floor(total / 86400), Math.floor(total / 3600) % 24, Math.floor(total / 60) % 60, total % 60];
+  if (d) return `${d} d ${h} h`;
+  if (h) return `${h} h ${m} min`;
+  return m ? `${m} min ${s} s` : `${s} s`;
+}
+
+const age = (value) => (value < 10000 ? `${(value / 1000).toFixed(1)} s ago` : `${span(value / 1000)} ago`);
+
+function dash(title) {
+  const made = node("span", "unknown", "–");
+  if (title) made.title = title;
+  return made;
+}
+
+const cell = (content, className) => node("td", className, content);
+const msCell = (value, why) => cell(known(value) ? ms(value) : dash(why));
+
+// ---- servers ----------------------------------------------------------------------------------
+
+function fact(name, value, ...more) {
+  return node("div", "fact", node("span", "", name), node("b", "", value), ...more);
+}
+
+function gauge(share) {
+  const width = Math.max(0, Math.min(1, share)) * 100;
+  return svg("svg", { class: "gauge", viewBox: "0 0 100 4", preserveAspectRatio: "none", "aria-hidden": "true" },
+    svg("rect", { width, height: 4 }));
+}
+
+function serverCard(target) {
+  const card = node("li", "", node("div", "who", node("b", "", target.name),
+    node("span", "", `${target.model || "model not known yet"} · ${target.endpoint}`)));
+  const state = target.server;
+  if (!state) {
+    card.append(node("span", "dim", "no server metrics read"));
+    return card;
+  }
+  card.append(
+    fact("running", known(state.running) ? plain(state.running) : dash("not on its page")),
+    fact("waiting", known(state.waiting) ? plain(state.waiting) : dash("not on its page")),
+    known(state.kv_usage)
+      ? fact("KV cache", percent(state.kv_usage), gauge(state.kv_usage))
+      : fact("KV cache", dash("not on its page")),
+    fact("read", known(state.age_ms) ? age(state.age_ms) : dash()));
+  return card;
+}
+
+// Running / waiting / KV use, as one cell.
+function serverCell(state, why) {
+  if (!state) return cell(dash(why));
+  const parts = [known(state.running) ? plain(state.running) : "–", known(state.waiting) ? plain(state.waiting) : "–",
+    known(state.kv_usage) ? percent(state.kv_usage) : "–"];
+  const made = cell(parts.join(" / "), "dim");
+  if (known(state.age_ms)) made.title = `read ${age(state.age_ms)}`;
+  return made;
+}
+
+function drawStatus(status) {
+  const facts = [["version", status.version], ["command", status.command], ["seed", status.seed],
+    ["up", span(status.uptime_s)]];
+  for (const [name, value] of Object.entries(status.counts)) {
+    if (known(value)) facts.push([name.replaceAll("_", " "), grouped(value)]);
+  }
+  at("facts").replaceChildren(...facts.filter(([, value]) => value !== null && value !== undefined)
+    .map(([name, value]) => node("div", "", node("dt", "", name), node("dd", "", String(value)))));
+  at("servers").replaceChildren(...status.targets.map(serverCard));
+  if (startOfDaemon !== null && startOfDaemon !== status.started_unix_ms) location.reload();
+  startOfDaemon = status.started_unix_ms;
+}
+
+// ---- streams ----------------------------------------------------------------------------------
+
+function quantile(metric, name) {
+  if (metric && known(metric[name])) return cell(ms(metric[name]), name === "p95_ms" ? "key" : "");
+  const n = metric ? metric.n : 0;
+  const made = dash(`too few values: ${n}`);
+  made.append(node("small", "", ` ${grouped(n)}`));
+  return cell(made);
+}
+
+function spanCells(part) {
+  const errors = known(part.error_share)
+    ? cell(percent(part.error_share), part.error_share > 0 ? "trouble" : "dim")
+    : cell(dash("no request ended"));
+  if (known(part.errors)) errors.title = `${part.errors} of ${part.requests}`;
+  return [cell(grouped(part.requests), "edge"), quantile(part.ttft, "p50_ms"), quantile(part.ttft, "p95_ms"),
+    quantile(part.itl, "p50_ms"), quantile(part.itl, "p95_ms"), errors];
+}
+
+function streamRow(stream) {
+  const name = node("th", "", node("b", "", stream.probe), node("span", "", ` → ${stream.target}`),
+    node("span", "tag", stream.cache), node("span", "tag", stream.connection),
+    stream.closed_loop ? node("span", "tag", "closed loop") : null);
+  name.scope = "row";
+  name.title = `${stream.endpoint} · ${stream.model || "model not known yet"} · ${stream.api}`;
+  const server = serverCell(stream.server, "no fresh reading of its metrics page");
+  server.classList.add("edge");
+  return node("tr", "", name, ...spanCells(stream.last_minute), ...spanCells(stream.since_start), server);
+}
+
+function empty(columns, text) {
+  const made = cell(text, "text dim");
+  made.colSpan = columns;
+  return node("tr", "", made);
+}
+
+function drawStreams(answer) {
+  const rows = answer.streams.map(streamRow);
+  at("streams").tBodies[0].replaceChildren(...(rows.length ? rows : [empty(14, "no stream is configured")]));
+}
+
+// ---- requests ---------------------------------------------------------------------------------
+
+const sum = (...values) => (values.some(known) ? values.filter(known).reduce((a, b) => a + b, 0) : null);
+
+// Pieces of the bar as [phase, from, to], in milliseconds from the moment the request was due.
+function pieces(request) {
+  const { waits_ms: waits, phases_ms: phases, times_ms: times } = request;
+  const slot = waits.slot || 0;
+  const start = slot + (waits.schedule_lag || 0);
+  const found = [["slot", 0, slot], ["lag", slot, start]];
+  const connected = start + (sum(phases.dns, phases.connect, phases.tls) || 0);
+  found.push(["connect", start, connected]);
+  let from = connected;
+  for (const [phase, mark] of [["headers", times.headers], ["first", times.ttft], ["decode", times.last_token]]) {
+    if (!known(mark)) continue;
+    found.push([phase, from, start + mark]);
+    from = start + mark;
+  }
+  if (request.outcome !== "ok" && known(times.end)) found.push(["rest", from, start + times.end]);
+  return found.filter(([, a, b]) => b > a);
+}
+
+const until = (list) => list.reduce((most, [, , to]) => Math.max(most, to), 0);
+
+function bar(list, scale) {
+  const label = list.map(([phase, from, to]) => `${PHASES.find(([key]) => key === phase)[1]} ${ms(to - from)} ms`).join(", ");
+  const made = svg("svg", { role: "img", "aria-label": label || "not sent", viewBox: "0 0 1000 13", preserveAspectRatio: "none" },
+    svg("title", {}));
+  made.firstChild.textContent = label || "not sent";
+  for (const [phase, from, to] of list) {
+    const x = (from / scale) * 1000;
+    const width = Math.max(((to - from) / scale) * 1000, 1.5);
+    made.append(svg("rect", { class: `phase ${phase}`, x, y: phase === "decode" ? 3.5 : 1, width, height: phase === "decode" ? 6 : 11 }));
+  }
+  return made;
+}
+
+function outcomeCell(request) {
+  const kind = request.outcome === "ok" ? "ok" : ["refused", "cancelled"].includes(request.outcome) ? "held" : "failed";
+  const more = [request.http_status && request.http_status !== 200 ? request.http_status : null, request.refused_reason,
+    request.error ? request.error.message || request.error.kind : null].filter((part) => part !== null && part !== undefined);
+  const made = node("td", `text outcome ${kind}`, request.outcome, more.length ? node("small", "", ` ${more.join(" · ")}`) : null);
+  if (more.length) made.title = more.join(" · ");
+  return made;
+}
+
+function clock(unixNs) {
+  const time = new Date(unixNs / 1e6);
+  const two = (value) => String(value).padStart(2, "0");
+  return `${two(time.getHours())}:${two(time.getMinutes())}:${two(time.getSeconds())}`;
+}
+
+function requestRow(request, list, scale) {
+  const tokens = request.tokens;
+  const due = node("th", "", clock(request.intended_unix_ns));
+  due.scope = "row";
+  due.title = `request ${request.sequence}`;
+  const trace = node("code", "", request.trace_id.slice(0, 8));
+  trace.title = request.trace_id;
+  const lag = msCell(request.waits_ms.schedule_lag);
+  if (request.lagged) {
+    lag.className = "trouble";
+    lag.title = "we were late ourselves: this request feeds no verdict";
+  }
+  const failed = !["ok", "refused", "cancelled"].includes(request.outcome);
+  return node("tr", failed ? "failed" : "", due,
+    node("td", "text", request.probe, node("span", "dim", ` → ${request.target}`)),
+    outcomeCell(request), cell(bar(list, scale), "bar"),
+    msCell(request.waits_ms.slot), lag,
+    msCell(sum(request.phases_ms.dns, request.phases_ms.connect, request.phases_ms.tls), request.reused ? "reused connection" : ""),
+    msCell(request.times_ms.ttft), msCell(request.itl_ms), msCell(request.response_time_ms),
+    cell(known(tokens.input) || known(tokens.output) ? `${tokens.input ?? "–"} → ${tokens.output ?? "–"}` : dash(), "dim"),
+    serverCell(request.server.intended, "no fresh reading of its metrics page then"), cell(trace, "text"));
+}
+
+function drawRequests(answer) {
+  const lists = answer.requests.map(pieces);
+  const scale = Math.max(...lists.map(until), 1);
+  const rows = answer.requests.map((request, index) => requestRow(request, lists[index], scale));
+  at("scale").textContent = rows.length ? `0 … ${ms(scale)} ms` : "";
+  at("requests").tBodies[0].replaceChildren(...(rows.length ? rows : [empty(13, "no request has ended yet")]));
+}
+
+function drawLegend() {
+  const hatch = svg("svg", { class: "off", "aria-hidden": "true" }, svg("defs", {},
+    svg("pattern", { id: "hatch", width: 6, height: 6, patternUnits: "userSpaceOnUse" },
+      svg("rect", { class: "hatch-ground", width: 6, height: 6 }), svg("path", { class: "hatch-line", d: "M-1 7 7 -1" }))));
+  document.body.append(hatch);
+  at("legend").replaceChildren(...PHASES.map(([phase, text]) => node("li", "",
+    svg("svg", { viewBox: "0 0 18 10", "aria-hidden": "true" },
+      svg("rect", { class: `phase ${phase}`, y: phase === "decode" ? 2 : 0, width: 18, height: phase === "decode" ? 6 : 10 })), text)));
+}
+
+// ---- the round --------------------------------------------------------------------------------
+
+async function ask(path) {
+  const answer = await fetch(path, { cache: "no-store", signal: AbortSignal.timeout(PATIENCE_MS) });
+  if (!answer.ok) throw new Error(`${path} answered ${answer.status}`);
+  return answer.json();
+}
+
+function drawFreshness() {
+  const since = lastNews === null ? null : performance.now() - lastNews;
+  const old = since !== null && since > STALE_MS;
+  document.body.classList.toggle("old", old);
+  let [state, text] = ["live", "live"];
+  if (trouble) {
+    state = "gone";
+    text = since === null ? `no answer from the daemon: ${trouble}` : `the daemon is gone (${trouble}); this is ${span(since / 1000)} old`;
+  } else if (since === null) {
+    [state, text] = ["waiting", "waiting for the first data"];
+  } else if (old) {
+    [state, text] = ["stale", `stale: ${span(since / 1000)} old`];
+  }
+  const place = at("freshness");
+  if (place.textContent !== text) place.textContent = text;
+  place.className = `freshness ${state}`;
+}
+
+async function round() {
+  try {
+    const [status, streams, requests] = await Promise.all([ask("/api/v1/status"), ask("/api/v1/streams"),
+      ask(`/api/v1/requests?limit=${REQUESTS}`)]);
+    drawStatus(status);
+    drawStreams(streams);
+    drawRequests(requests);
+    lastNews = performance.now();
+    trouble = null;
+  } catch (error) {
+    trouble = error.name === "TimeoutError" ? "no answer in time" : error.name === "TypeError" ? "not reachable" : error.message;
+  }
+  drawFreshness();
+  setTimeout(round, EVERY_MS);
+}
+
+drawLegend();
+setInterval(drawFreshness, 1000);
+round();
