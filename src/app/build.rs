@@ -17,20 +17,21 @@ use tokio::sync::mpsc;
 use tokio_util::task::TaskTracker;
 
 use super::dispatch::{Dispatch, Shared, Stop};
-use super::exporters::{self, ExporterTask};
+use super::exporters;
 use super::join::{Join, Known};
 use super::ledger::Ledger;
-use super::{App, Setup};
+use super::{App, Extent, Setup};
 use crate::aggregate::{Live, SampleRing, StreamRules, Summary};
 use crate::client::{Cancel, Client, ClientSetup};
-use crate::clock::{MonoTime, TimeAnchor};
-use crate::config::{Arrivals, Config, ProbeConfig, ServerMetrics, TargetConfig, WhenFull};
+use crate::clock::TimeAnchor;
+use crate::config::{Arrivals, Config, ProbeConfig, ServerMetrics, TargetConfig};
 use crate::control::{Governor, Slots};
 use crate::load::schedule::{Schedule, Span};
 use crate::load::workload::{Sources, Workload};
-use crate::measurement::{Stream, StreamId};
+use crate::measurement::{RequestRecord, Stream, StreamId};
 use crate::scrape::Poll;
 use crate::telemetry::SelfMetrics;
+use crate::transport::Connect;
 use crate::transport::fetch::{Fetch, FetchTimeouts};
 
 /// Finished records that wait to be joined; a full queue delays the next arrivals, visibly.
@@ -39,6 +40,8 @@ const RECORDS: usize = 16 * 1024;
 const SAMPLES: usize = 256;
 /// A sample is used up to this many intervals after it was taken.
 const SAMPLE_INTERVALS: u32 = 3;
+/// Samples kept of one target at most.
+const MAX_SAMPLES: usize = 100_000;
 /// Reading a metrics page must not last longer.
 const PAGE_LIMIT: Duration = Duration::from_secs(5);
 
@@ -123,65 +126,46 @@ impl App {
         let Setup { config, anchor, connect, extent, outputs } = setup;
         let own = SelfMetrics::new().context("self metrics")?;
         let seed = config.seed.unwrap_or_else(draw_seed);
-        let now = anchor.now();
         let plans = streams(&config)?;
         let (records, records_in) = mpsc::channel(RECORDS);
-        let (samples, samples_in) = mpsc::channel(SAMPLES);
-        let shared = Shared {
-            anchor,
-            governor: Arc::new(Governor::new(config.governor)),
-            sequence: Arc::new(AtomicU64::new(0)),
-            records,
-            stop: Stop::default(),
-            cancel: Cancel::default(),
-            requests: TaskTracker::new(),
-            measuring: measuring.clone(),
-        };
+        let shared = shared(&config, anchor, (records, measuring));
+        let now = anchor.now();
         let slots: Vec<Slots> =
             config.targets.iter().map(|_| Slots::new(config.governor.in_flight, now)).collect();
-        let span = Span { start: now, end: extent.duration.map(|limit| now + limit), count: extent.count };
-        let mut dispatches = Vec::new();
-        for plan in &plans {
-            let client = Client::new(ClientSetup {
-                url: plan.target.url.clone(),
-                headers: headers(plan.target)?,
-                limits: plan.probe.limits,
-                connect: Arc::clone(&connect),
-                anchor,
-            })
-            .with_context(|| format!("URL of target `{}`", plan.target.name))?;
-            let parts = Parts { shared: &shared, seed, span, patient: extent.patient };
-            dispatches.push(parts.dispatch(plan, client, slots[plan.stream.target_index].clone()));
-        }
-        let rules = plans.iter().map(|plan| (Arc::clone(&plan.stream), rules(plan.probe))).collect();
+        let parts = Parts { shared: &shared, connect: &connect, slots: &slots, seed, extent };
+        let dispatches =
+            plans.iter().map(|plan| parts.dispatch(plan)).collect::<anyhow::Result<Vec<_>>>()?;
+        let rules: Vec<_> =
+            plans.iter().map(|plan| (Arc::clone(&plan.stream), rules(plan.probe))).collect();
+        let (outlets, exporters) = exporters::build(&config.export, &outputs, exporters::Parts {
+            anchor,
+            own: &own,
+            rules: &rules,
+        })?;
+        let summary = outputs.summary.then(|| Summary::new(&rules));
         let live = Arc::new(Mutex::new(Live::new(rules, config.targets.len())));
-        let stalls: Vec<_> = plans.iter().map(|plan| plan.probe.stall).collect();
-        let (outlets, exporters) =
-            exporters::build(&config.export, outputs.artifacts.as_deref(), exporters::Parts { anchor, own: &own, stalls: &stalls })?;
         let join = Join {
             anchor,
             live: Arc::clone(&live),
-            summary: outputs.summary.then(|| Summary::new(&rules_of(&plans))),
-            known: known(&config),
+            summary,
+            known: config.targets.iter().map(|target| known(target, &config.probes)).collect(),
             outlets,
             ledgers: dispatches.iter().map(|dispatch| dispatch.ledger.clone()).collect(),
         };
         let fetch = Fetch::new(anchor, FetchTimeouts { connect: PAGE_LIMIT, total: PAGE_LIMIT })?;
-        let polls = polls(&config, &fetch, &own)?;
-        let streams = plans.iter().map(|plan| Arc::clone(&plan.stream)).collect();
         Ok(Self {
+            polls: polls(&config, (&fetch, &own))?,
+            streams: plans.iter().map(|plan| Arc::clone(&plan.stream)).collect(),
             anchor,
             seed,
             measuring: measuring.clone(),
             other,
             shared,
             slots,
-            streams,
             dispatches,
             join,
             records: records_in,
-            samples: (samples, samples_in),
-            polls,
+            samples: mpsc::channel(SAMPLES),
             exporters,
             live,
             own,
@@ -193,40 +177,110 @@ impl App {
     }
 }
 
-/// What all dispatch loops are made of.
-struct Parts<'s> {
-    shared: &'s Shared,
-    seed: u64,
-    span: Span,
-    /// Whether an arrival may wait for a slot as long as it takes.
-    patient: bool,
-}
-
-impl Parts<'_> {
-    fn dispatch(&self, plan: &StreamPlan<'_>, client: Client, target_slots: Slots) -> Dispatch {
-        let StreamPlan { stream, probe, .. } = plan;
-        let loop_slots = match probe.arrivals {
-            Arrivals::Closed { concurrency } => Some(Slots::new(concurrency, self.span.start)),
-            Arrivals::Constant { .. } | Arrivals::Poisson { .. } => None,
-        };
-        let sources =
-            Sources { seeded: seeded(self.seed, stream, 1), fresh: rand::make_rng() };
-        Dispatch {
-            shared: self.shared.clone(),
-            stream: Arc::clone(stream),
-            schedule: Schedule::new(probe.arrivals, self.span, seeded(self.seed, stream, 0)),
-            workload: Workload::new(probe.workload, sources),
-            client: Arc::new(client),
-            when_full: probe.when_full,
-            patience: (!self.patient).then_some(probe.limits.total),
-            target_slots,
-            loop_slots,
-            ledger: Ledger::default(),
-            ids: rand::make_rng(),
-        }
+fn shared(
+    config: &Config,
+    anchor: TimeAnchor,
+    (records, measuring): (mpsc::Sender<RequestRecord>, &Handle),
+) -> Shared {
+    Shared {
+        anchor,
+        governor: Arc::new(Governor::new(config.governor)),
+        sequence: Arc::new(AtomicU64::new(0)),
+        records,
+        stop: Stop::default(),
+        cancel: Cancel::default(),
+        requests: TaskTracker::new(),
+        measuring: measuring.clone(),
     }
 }
 
-fn rules(probe: &ProbeConfig) -> StreamRules {
+/// What all dispatch loops are made of.
+struct Parts<'s> {
+    shared: &'s Shared,
+    connect: &'s Arc<dyn Connect>,
+    slots: &'s [Slots],
+    seed: u64,
+    extent: Extent,
+}
+
+impl Parts<'_> {
+    fn dispatch(&self, plan: &StreamPlan<'_>) -> anyhow::Result<Dispatch> {
+        let StreamPlan { stream, probe, target } = plan;
+        let anchor = self.shared.anchor;
+        let client = Client::new(ClientSetup {
+            url: target.url.clone(),
+            headers: headers(target)?,
+            limits: probe.limits,
+            connect: Arc::clone(self.connect),
+            anchor,
+        })
+        .with_context(|| format!("URL of target `{}`", target.name))?;
+        let start = anchor.now();
+        let loop_slots = match probe.arrivals {
+            Arrivals::Closed { concurrency } => Some(Slots::new(concurrency, start)),
+            Arrivals::Constant { .. } | Arrivals::Poisson { .. } => None,
+        };
+        let span = Span {
+            start,
+            end: self.extent.duration.map(|limit| start + limit),
+            count: self.extent.count,
+        };
+        let sources = Sources { seeded: seeded(self.seed, stream, 1), fresh: rand::make_rng() };
+        Ok(Dispatch {
+            shared: self.shared.clone(),
+            stream: Arc::clone(stream),
+            schedule: Schedule::new(probe.arrivals, span, seeded(self.seed, stream, 0)),
+            workload: Workload::new(probe.workload, sources),
+            client: Arc::new(client),
+            when_full: probe.when_full,
+            patience: (!self.extent.patient).then_some(probe.limits.total),
+            target_slots: self.slots[stream.target_index].clone(),
+            loop_slots,
+            ledger: Ledger::default(),
+            ids: rand::make_rng(),
+        })
+    }
+}
+
+const fn rules(probe: &ProbeConfig) -> StreamRules {
     StreamRules { stall: probe.stall, total: probe.limits.total }
+}
+
+/// The samples of `target`, kept long enough to serve the longest request at its end.
+fn known(target: &TargetConfig, probes: &[ProbeConfig]) -> Known {
+    let every = target.server_metrics_every;
+    let longest = probes.iter().map(|probe| probe.limits.total).max().unwrap_or_default();
+    let samples = longest.as_nanos() / every.as_nanos().max(1) + 4;
+    Known {
+        ring: SampleRing::new(usize::try_from(samples).unwrap_or(usize::MAX).min(MAX_SAMPLES)),
+        max_age: every * SAMPLE_INTERVALS,
+    }
+}
+
+fn polls(config: &Config, with: (&Fetch, &SelfMetrics)) -> anyhow::Result<Vec<Poll>> {
+    let targets = config.targets.iter().enumerate();
+    targets.filter_map(|(index, target)| poll(index, target, with).transpose()).collect()
+}
+
+/// The reading of the metrics page of the target at `target_index`, if it has one.
+pub(super) fn poll(
+    target_index: usize,
+    target: &TargetConfig,
+    (fetch, own): (&Fetch, &SelfMetrics),
+) -> anyhow::Result<Option<Poll>> {
+    let (url, headers) = match &target.server_metrics {
+        ServerMetrics::Off => return Ok(None),
+        ServerMetrics::Auto => (format!("{}/metrics", target.url), headers(target)?),
+        // Another host may not see the target's credentials.
+        ServerMetrics::Url(url) => (url.clone(), HeaderMap::new()),
+    };
+    Ok(Some(Poll {
+        target_index,
+        target: target.name.clone(),
+        url,
+        headers,
+        every: target.server_metrics_every,
+        fetch: fetch.clone(),
+        own: own.clone(),
+    }))
 }

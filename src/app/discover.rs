@@ -35,6 +35,16 @@ pub enum DiscoverError {
         /// Status of the answer.
         status: u16,
     },
+    /// The configured one is not among them.
+    #[error("`{url}` lists {}, and not `{model}`", names(.served))]
+    NotListed {
+        /// What was asked.
+        url: String,
+        /// The configured name.
+        model: String,
+        /// The names listed.
+        served: Vec<String>,
+    },
     /// None, or several to choose from.
     #[error("`{url}` lists {}; set `model`", names(.served))]
     NotOne {
@@ -52,12 +62,13 @@ fn names(served: &[String]) -> String {
     }
 }
 
-/// Asks `target` for the only model it serves.
+/// The model to ask `target` for: the configured one if the server lists it, else the only one
+/// that it lists.
 ///
 /// # Errors
 ///
-/// If it does not answer, or serves none or several.
-pub async fn resolve_model(fetch: &Fetch, target: &TargetConfig) -> Result<String, DiscoverError> {
+/// If it does not answer, does not list the configured one, or lists none or several.
+pub async fn served(fetch: &Fetch, target: &TargetConfig) -> Result<String, DiscoverError> {
     let url = format!("{}{MODELS_PATH}", target.url);
     let headers = super::build::headers(target).map_err(DiscoverError::Headers)?;
     let answer = fetch
@@ -68,9 +79,12 @@ pub async fn resolve_model(fetch: &Fetch, target: &TargetConfig) -> Result<Strin
         Ok(served) if answer.status.is_success() => served,
         _ => return Err(DiscoverError::NoList { url, status: answer.status.as_u16() }),
     };
-    match <[String; 1]>::try_from(served) {
-        Ok([model]) => Ok(model),
-        Err(served) => Err(DiscoverError::NotOne { url, served }),
+    match &target.model {
+        Some(model) if served.contains(model) => Ok(model.clone()),
+        Some(model) => Err(DiscoverError::NotListed { url, model: model.clone(), served }),
+        None => <[String; 1]>::try_from(served)
+            .map(|[model]| model)
+            .map_err(|served| DiscoverError::NotOne { url, served }),
     }
 }
 
@@ -93,7 +107,7 @@ pub(super) fn unresolved(
 pub(super) async fn keep_asking(fetch: Fetch, target: TargetConfig, streams: Vec<Arc<Stream>>) {
     let mut last = String::new();
     loop {
-        match resolve_model(&fetch, &target).await {
+        match served(&fetch, &target).await {
             Ok(model) => {
                 tracing::info!(name = %target.name, %model, "the server tells its model");
                 for stream in streams {

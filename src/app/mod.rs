@@ -5,6 +5,7 @@
 //! | `app` | `App` | build, wire, supervise, drain | domain logic |
 
 mod build;
+mod check;
 mod discover;
 mod dispatch;
 mod exporters;
@@ -14,7 +15,8 @@ mod ledger;
 mod run;
 
 pub use build::draw_seed;
-pub use discover::{DiscoverError, resolve_model};
+pub use check::{Checked, check_target};
+pub use discover::{DiscoverError, served};
 pub use run::RunReport;
 
 use std::path::PathBuf;

@@ -48,6 +48,15 @@ enum Command {
     Simulate(simulate::Args),
 }
 
+/// How results are printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Output {
+    /// For a person.
+    Text,
+    /// For a program.
+    Json,
+}
+
 /// How a command ended, as its exit code tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Exit {

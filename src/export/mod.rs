@@ -8,9 +8,11 @@
 //! |---|---|---|---|
 //! | `export` | `Exporter` | Prometheus, OTLP, files, Alertmanager, webhooks | compute a statistic |
 
+pub mod catalog;
 mod feed;
 pub mod files;
 pub mod otlp;
+pub mod prometheus;
 pub mod record;
 mod stall_rules;
 

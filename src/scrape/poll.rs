@@ -61,6 +61,11 @@ impl Poll {
         }
     }
 
+    /// Reads the page once, without counting it.
+    pub async fn once(&self) -> Option<Sample> {
+        self.read().await.1
+    }
+
     async fn read(&self) -> (&'static str, Option<Sample>) {
         let page = match self.fetch.get(&self.url, &self.headers, MAX_PAGE).await {
             Ok(page) if page.status.is_success() => page,

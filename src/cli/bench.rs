@@ -1,0 +1,173 @@
+//! `bench`: a one-shot benchmark of one server.
+
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use anyhow::Context;
+
+use super::bench_plan::{Load, Plan};
+use super::runtimes::Runtimes;
+use super::signals::Signals;
+use super::{Exit, Output, print, say};
+use crate::aggregate::{Live, Summary};
+use crate::app::{App, DiscoverError, Outputs, RunReport, Setup, draw_seed, served};
+use crate::clock::TimeAnchor;
+use crate::measurement::Outcome;
+use crate::report::{BenchHeader, Colour, bench_table};
+use crate::transport::TcpConnect;
+use crate::transport::fetch::{Fetch, FetchTimeouts};
+
+/// The list of models must come within this time.
+const MODELS_LIMIT: Duration = Duration::from_secs(5);
+/// How often progress is told.
+const PROGRESS: Duration = Duration::from_secs(1);
+
+/// How progress is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Ui {
+    /// A line that counts, on a terminal.
+    Simple,
+    /// Nothing.
+    None,
+}
+
+/// Arguments of `bench`.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    #[command(flatten)]
+    load: Load,
+    /// Where `requests.jsonl` and `summary.json` go; default `artifacts/<model>-<api>-<load>`.
+    #[arg(long, visible_alias = "output-artifact-dir", value_name = "DIR")]
+    artifact_dir: Option<PathBuf>,
+    /// How progress is shown; nothing where standard error is not a terminal.
+    #[arg(long, value_enum, default_value = "simple", visible_alias = "ui-type")]
+    ui: Ui,
+    /// How the result is printed.
+    #[arg(long, value_enum, default_value = "text")]
+    output: Output,
+}
+
+pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
+    let mut plan = match args.load.plan() {
+        Ok(plan) => plan,
+        Err(message) => {
+            say(&message);
+            return Ok(Exit::Usage);
+        }
+    };
+    plan.config.seed.get_or_insert_with(draw_seed);
+    let runtimes = Runtimes::start()?;
+    runtimes.other.block_on(run_plan(args, plan, &runtimes))
+}
+
+async fn run_plan(args: &Args, mut plan: Plan, runtimes: &Runtimes) -> anyhow::Result<Exit> {
+    let anchor = TimeAnchor::start();
+    if plan.config.targets[0].model.is_none() {
+        let fetch = Fetch::new(anchor, FetchTimeouts { connect: MODELS_LIMIT, total: MODELS_LIMIT })?;
+        match served(&fetch, &plan.config.targets[0]).await {
+            Ok(model) => plan.config.targets[0].model = Some(model),
+            Err(error @ DiscoverError::NotOne { .. }) => {
+                say(&format!("--model: {error}"));
+                return Ok(Exit::Usage);
+            }
+            Err(error) => say(&format!("the model is not known: {error}")),
+        }
+    }
+    let dir = args.artifact_dir.clone().unwrap_or_else(|| default_dir(&plan));
+    if let Err(error) = std::fs::create_dir_all(&dir) {
+        say(&format!(
+            "--artifact-dir: `{}`: {error}\n  wanted: a directory that can be written",
+            dir.display()
+        ));
+        return Ok(Exit::Usage);
+    }
+    let header = BenchHeader {
+        url: plan.config.targets[0].url.to_string(),
+        model: plan.config.targets[0].model.clone(),
+        load: plan.load.clone(),
+        seed: plan.config.seed,
+    };
+    let setup = Setup {
+        config: plan.config,
+        anchor,
+        connect: Arc::new(TcpConnect),
+        extent: plan.extent,
+        outputs: Outputs { summary: true, artifacts: Some(dir.clone()), listener: None },
+    };
+    let app = App::build(setup, &runtimes.measuring, runtimes.other.handle().clone())?;
+    let signals = Signals::listen()?;
+    let seen = signals.seen();
+    let progress = (args.ui == Ui::Simple && std::io::stderr().is_terminal())
+        .then(|| tokio::spawn(tell_progress(app.live())));
+    let report = app.run(signals.first()).await?;
+    if let Some(progress) = progress {
+        progress.abort();
+        say("");
+    }
+    let exit = finish(&report, &header, (&dir, args.output))?;
+    Ok(seen.signal().map_or(exit, Exit::Signal))
+}
+
+/// Writes and prints the result.
+fn finish(
+    report: &RunReport,
+    header: &BenchHeader,
+    (dir, output): (&Path, Output),
+) -> anyhow::Result<Exit> {
+    for stage in &report.late {
+        say(&format!("`{stage}` did not end in time"));
+    }
+    let summary = report.summary.as_ref().context("the run kept no statistics")?;
+    let json = summary_json(summary, header)?;
+    let path = dir.join("summary.json");
+    std::fs::write(&path, &json).with_context(|| format!("`{}`", path.display()))?;
+    match output {
+        Output::Text => {
+            print(&bench_table(summary, header, Colour::None));
+            say(&format!("written to {}", dir.display()));
+        }
+        Output::Json => print(&json),
+    }
+    if summary.by_outcome(Outcome::Ok) == 0 {
+        say("no request was answered: the numbers are not to be trusted");
+        return Ok(Exit::Untrusted);
+    }
+    Ok(if report.late.is_empty() { Exit::Fine } else { Exit::Untrusted })
+}
+
+fn summary_json(summary: &Summary, header: &BenchHeader) -> anyhow::Result<String> {
+    let mut value = serde_json::to_value(summary)?;
+    if let Some(object) = value.as_object_mut() {
+        object.insert("version".to_owned(), env!("CARGO_PKG_VERSION").into());
+        object.insert("run".to_owned(), serde_json::to_value(header)?);
+    }
+    Ok(serde_json::to_string_pretty(&value)?)
+}
+
+fn default_dir(plan: &Plan) -> PathBuf {
+    let target = &plan.config.targets[0];
+    let model = target.model.as_deref().unwrap_or("unknown");
+    let model: String = model
+        .chars()
+        .map(|c| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '_' })
+        .collect();
+    PathBuf::from("artifacts").join(format!("{model}-{}-{}", target.api.name(), plan.load))
+}
+
+#[expect(clippy::print_stderr, reason = "a line that counts, on a terminal")]
+async fn tell_progress(live: Arc<Mutex<Live>>) {
+    loop {
+        tokio::time::sleep(PROGRESS).await;
+        let (ended, ok) = {
+            let live = live.lock().unwrap_or_else(PoisonError::into_inner);
+            let totals = || live.streams().iter().map(crate::aggregate::StreamLive::totals);
+            (
+                totals().map(crate::aggregate::Totals::arrivals).sum::<u64>(),
+                totals().map(|totals| totals.by_outcome(Outcome::Ok)).sum::<u64>(),
+            )
+        };
+        eprint!("\r{ended} ended, {ok} ok ");
+    }
+}

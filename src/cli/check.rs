@@ -1,0 +1,119 @@
+//! `check`: validates a configuration, prints the plan of a day, and sends one request to each
+//! target.
+
+use std::io::IsTerminal;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::{Exit, Output, print, say, usage};
+use crate::app::{Checked, check_target};
+use crate::clock::TimeAnchor;
+use crate::config::{self, Arrivals, Config};
+use crate::measurement::Outcome;
+use crate::report::{Budget, Colour, PlanRow, hint, plan_table, waterfall};
+use crate::transport::TcpConnect;
+
+/// Arguments of `check`.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// Configuration file, YAML or TOML.
+    #[arg(short, long, value_name = "FILE")]
+    config: PathBuf,
+    /// How results are printed.
+    #[arg(long, value_enum, default_value = "text")]
+    output: Output,
+}
+
+pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
+    let config = match config::load(&args.config, config::environment(), &[]) {
+        Ok(config) => config,
+        Err(diagnostics) => return Ok(usage(&diagnostics)),
+    };
+    if args.output == Output::Text {
+        print(&plan(&config));
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(check_all(&config, args.output))
+}
+
+async fn check_all(config: &Config, output: Output) -> anyhow::Result<Exit> {
+    let anchor = TimeAnchor::start();
+    let mut exit = Exit::Fine;
+    for (index, target) in config.targets.iter().enumerate() {
+        let checked = check_target(config, index, Arc::new(TcpConnect), anchor).await?;
+        let Some(checked) = checked else {
+            say(&format!("targets[{index}]: `{}` is used by no probe and was not tried", target.name));
+            continue;
+        };
+        match output {
+            Output::Text => print(&waterfall(&checked.observed, checked.stall, colour())),
+            Output::Json => print(&json(&checked, anchor)),
+        }
+        for problem in problems(config, index, &checked) {
+            say(&problem);
+            exit = Exit::Failed;
+        }
+    }
+    Ok(exit)
+}
+
+fn colour() -> Colour {
+    if std::io::stdout().is_terminal() { Colour::Ansi } else { Colour::None }
+}
+
+fn json(checked: &Checked, anchor: TimeAnchor) -> String {
+    use crate::export::record::{RecordOptions, to_json_line};
+    let options = RecordOptions { stall: checked.stall, chunk_gaps: true };
+    to_json_line(&checked.observed, &anchor.wall(), options)
+}
+
+/// What is wrong with a target, in the form of configuration problems.
+fn problems(config: &Config, index: usize, checked: &Checked) -> Vec<String> {
+    let target = &config.targets[index];
+    let record = &checked.observed.record;
+    let mut problems = Vec::new();
+    if record.outcome != Outcome::Ok {
+        let what = record
+            .error
+            .as_ref()
+            .map_or_else(|| record.outcome.name().to_owned(), |error| format!("{}: {}", record.outcome.name(), error.message));
+        problems.push(format!(
+            "targets[{index}].url: `{}`: {what}\n  wanted: an answer with tokens from `{}`\n  hint: {}",
+            target.url,
+            target.name,
+            hint(record).unwrap_or("see the waterfall above"),
+        ));
+    }
+    if let Some(error) = &checked.model
+        && (record.outcome == Outcome::Ok || target.model.is_none())
+    {
+        let given = target.model.as_deref().unwrap_or("(not set)");
+        problems.push(format!(
+            "targets[{index}].model: `{given}`: {error}\n  wanted: the name of a model that the server serves\n  hint: `model` may be left out where there is only one"
+        ));
+    }
+    problems
+}
+
+/// Requests and tokens per day, against the budget.
+fn plan(config: &Config) -> String {
+    let mut rows = Vec::new();
+    for probe in &config.probes {
+        let rate = match probe.arrivals {
+            Arrivals::Constant { rate } | Arrivals::Poisson { rate } => Some(rate),
+            Arrivals::Closed { .. } => None,
+        };
+        rows.extend(probe.targets.iter().map(|target| PlanRow {
+            probe: probe.name.clone(),
+            target: target.clone(),
+            rate,
+            input_tokens: probe.workload.input_tokens,
+            output_tokens: probe.workload.output_tokens,
+        }));
+    }
+    let budget = Budget {
+        requests_per_day: config.governor.requests_per_day,
+        tokens_per_day: config.governor.tokens_per_day,
+    };
+    plan_table(&rows, budget)
+}

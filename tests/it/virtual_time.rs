@@ -1,0 +1,130 @@
+//! The whole pipeline against the simulator over an in-memory pipe, with a paused clock: times
+//! are exact, and minutes pass in milliseconds.
+
+mod conservation;
+mod exactness;
+mod omission;
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokencanary::aggregate::Live;
+use tokencanary::app::{App, Extent, Outputs, RunReport, Setup};
+use tokencanary::clock::{MonoTime, TimeAnchor};
+use tokencanary::config::{
+    Arrivals, BaseUrl, Config, DEFAULT_STALL, ExportConfig, GovernorConfig, Limits, ProbeConfig,
+    ServerMetrics, TargetConfig, WhenFull, WorkloadConfig,
+};
+use tokencanary::measurement::{Api, CacheMode, ConnectionPolicy, Observed, RequestRecord};
+use tokencanary::simulator::{Fault, Simulator, SimulatorConfig};
+use tokencanary::transport::{Connect, Opened, Opening, Wire};
+
+/// A network that has one host: the simulator.
+struct Pipes(Simulator);
+
+impl Connect for Pipes {
+    fn open<'a>(&'a self, _url: &'a BaseUrl, anchor: TimeAnchor) -> Opening<'a> {
+        Box::pin(async move {
+            let (ours, theirs) = tokio::io::duplex(64 * 1024);
+            let simulator = self.0.clone();
+            tokio::spawn(async move { simulator.serve_connection(theirs).await });
+            Ok(Opened { wire: Wire::Pipe(ours), resolved: None, connected: anchor.now() })
+        })
+    }
+}
+
+/// One run in virtual time.
+struct World {
+    simulator: SimulatorConfig,
+    faults: Vec<Fault>,
+    config: Config,
+    extent: Extent,
+    outputs: Outputs,
+}
+
+/// What it left.
+struct Left {
+    report: RunReport,
+    live: Arc<Mutex<Live>>,
+    simulator: Simulator,
+}
+
+impl Left {
+    /// The last records, oldest first.
+    fn records(&self) -> Vec<RequestRecord> {
+        let live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut records: Vec<_> =
+            live.last_requests().map(|observed: &Arc<Observed>| observed.record.clone()).collect();
+        records.sort_by_key(|record| record.sequence);
+        records
+    }
+}
+
+impl World {
+    async fn run(self) -> Left {
+        let anchor = TimeAnchor::start();
+        let simulator = Simulator::new(self.simulator, anchor).expect("no log file");
+        for fault in self.faults {
+            simulator.inject(fault).expect("few faults");
+        }
+        let engine = tokio::spawn({
+            let simulator = simulator.clone();
+            async move { simulator.run().await }
+        });
+        let setup = Setup {
+            config: self.config,
+            anchor,
+            connect: Arc::new(Pipes(simulator.clone())),
+            extent: self.extent,
+            outputs: self.outputs,
+        };
+        let here = tokio::runtime::Handle::current();
+        let app = App::build(setup, &here, here.clone()).expect("builds");
+        let live = app.live();
+        let report = app.run(std::future::pending()).await.expect("no task dies");
+        engine.abort();
+        Left { report, live, simulator }
+    }
+}
+
+fn config(arrivals: Arrivals, when_full: WhenFull, in_flight: u32) -> Config {
+    Config {
+        seed: Some(7),
+        drain: Duration::from_secs(4),
+        targets: vec![TargetConfig {
+            name: "sim".to_owned(),
+            url: BaseUrl::parse("http://sim").expect("good"),
+            api: Api::Chat,
+            model: Some(tokencanary::simulator::DEFAULT_MODEL.to_owned()),
+            api_key: None,
+            headers: Vec::new(),
+            server_metrics: ServerMetrics::Off,
+            server_metrics_every: Duration::from_secs(5),
+        }],
+        probes: vec![ProbeConfig {
+            name: "probe".to_owned(),
+            targets: vec!["sim".to_owned()],
+            streaming: true,
+            when_full,
+            connection: ConnectionPolicy::Pooled,
+            arrivals,
+            workload: WorkloadConfig {
+                input_tokens: 16,
+                output_tokens: Some(2),
+                cache: CacheMode::Cold,
+            },
+            limits: Limits::PROBE,
+            stall: DEFAULT_STALL,
+        }],
+        governor: GovernorConfig { requests_per_day: None, tokens_per_day: None, in_flight },
+        export: ExportConfig::default(),
+    }
+}
+
+fn at(ms: u64) -> MonoTime {
+    MonoTime::from_nanos(ms * 1_000_000)
+}
+
+fn ms(value: u64) -> Duration {
+    Duration::from_millis(value)
+}
