@@ -14,7 +14,7 @@ mod totals;
 mod window;
 
 #[cfg(test)]
-mod fixture;
+pub(crate) mod fixture;
 #[cfg(test)]
 mod histogram_tests;
 

@@ -124,6 +124,24 @@ impl Totals {
         self.statuses_dropped
     }
 
+    /// Values no histogram took, because they were negative or not a number.
+    #[must_use]
+    pub fn values_refused(&self) -> u64 {
+        self.histograms.iter().map(Histogram::refused).sum()
+    }
+
+    /// Values in the zero buckets of all histograms.
+    #[must_use]
+    pub fn values_underflown(&self) -> u64 {
+        self.histograms.iter().map(Histogram::underflow).sum()
+    }
+
+    /// Finite values too large for the grid, in all histograms.
+    #[must_use]
+    pub fn values_overflown(&self) -> u64 {
+        self.histograms.iter().map(Histogram::overflow).sum()
+    }
+
     /// Records of any kind.
     #[must_use]
     pub const fn arrivals(&self) -> u64 {

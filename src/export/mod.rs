@@ -3,3 +3,6 @@
 //! | room | known for | does | never does |
 //! |---|---|---|---|
 //! | `export` | `Exporter` | Prometheus, OTLP, files, Alertmanager, webhooks | compute a statistic |
+
+pub mod catalog;
+pub mod prometheus;

@@ -1,0 +1,316 @@
+//! The one list of all metrics that leave the program.
+//!
+//! Each has one OpenTelemetry name; its Prometheus name is the standard translation of name,
+//! unit and kind (a test derives it). Every renderer takes names, types and help from here;
+//! nothing that is not here is exported. `docs/metrics.md` shows the same list. The values are
+//! made in `aggregate` and `telemetry`.
+
+use crate::aggregate::Measure;
+use crate::aggregate::grid::ClassicRange;
+
+/// What a metric's values do over time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Only grows.
+    Counter,
+    /// Goes up and down.
+    Gauge,
+    /// A distribution; its classic bounds.
+    Histogram(ClassicRange),
+}
+
+/// Which labels all series of a metric carry before their own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scope {
+    /// [`STREAM_LABELS`].
+    Stream,
+    /// [`TARGET_LABELS`].
+    Target,
+    /// None: it is about the whole program.
+    Program,
+}
+
+/// The labels of a stream; `model` is left out while it is not known.
+pub const STREAM_LABELS: [&str; 7] = [
+    "target",
+    "endpoint",
+    "probe",
+    "model",
+    "api",
+    "cache",
+    "connection",
+];
+
+/// The labels of a target.
+pub const TARGET_LABELS: [&str; 1] = ["target"];
+
+/// One metric.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Metric {
+    /// OpenTelemetry name.
+    pub name: &'static str,
+    /// Prometheus name.
+    pub prometheus: &'static str,
+    /// What its values do over time.
+    pub kind: Kind,
+    /// Unit in UCUM; empty for 0/1 flags and plain numbers.
+    pub unit: &'static str,
+    /// One sentence.
+    pub help: &'static str,
+    /// Labels of all its series.
+    pub scope: Scope,
+    /// Further Prometheus label names.
+    pub labels: &'static [&'static str],
+}
+
+impl Metric {
+    const fn new(kind: Kind, scope: Scope, names: [&'static str; 3], help: &'static str) -> Self {
+        let [name, unit, prometheus] = names;
+        Self {
+            name,
+            prometheus,
+            kind,
+            unit,
+            help,
+            scope,
+            labels: &[],
+        }
+    }
+
+    /// A histogram per stream with classic bounds from 2^(`from`/2) to 2^(`to`/2).
+    const fn per_stream(
+        (from, to): (i16, i16),
+        names: [&'static str; 3],
+        help: &'static str,
+    ) -> Self {
+        let kind = Kind::Histogram(ClassicRange::new(from, to));
+        Self::new(kind, Scope::Stream, names, help)
+    }
+
+    const fn counter(scope: Scope, names: [&'static str; 3], help: &'static str) -> Self {
+        Self::new(Kind::Counter, scope, names, help)
+    }
+
+    const fn gauge(scope: Scope, names: [&'static str; 3], help: &'static str) -> Self {
+        Self::new(Kind::Gauge, scope, names, help)
+    }
+
+    const fn with(mut self, labels: &'static [&'static str]) -> Self {
+        self.labels = labels;
+        self
+    }
+}
+
+macro_rules! metrics {
+    ($($name:ident = $metric:expr;)*) => {
+        $(
+            #[doc = concat!("See [`Metric::help`] of `", stringify!($name), "`.")]
+            pub static $name: Metric = $metric;
+        )*
+
+        /// Every metric, in the order of exported pages.
+        pub static ALL: &[&Metric] = &[$(&$name),*];
+    };
+}
+
+use Scope::{Program, Stream, Target};
+
+metrics! {
+    TTFT = Metric::per_stream((-16, 13), ["tokencanary.request.ttft", "s", "tokencanary_request_ttft_seconds"],
+        "Time from start to the first token of any channel, ok requests");
+    TTFO = Metric::per_stream((-16, 13), ["tokencanary.request.ttfo", "s", "tokencanary_request_ttfo_seconds"],
+        "Time from start to the first token that is not reasoning, ok requests");
+    ITL = Metric::per_stream((-24, 4), ["tokencanary.request.itl", "s", "tokencanary_request_itl_seconds"],
+        "Mean time between the tokens of one request, ok requests");
+    CHUNK_GAP = Metric::per_stream((-22, 7), ["tokencanary.request.chunk_gap", "s", "tokencanary_request_chunk_gap_seconds"],
+        "Time between two successive chunks that carry tokens, ok requests");
+    SERVICE_TIME = Metric::per_stream((-12, 17), ["tokencanary.request.service_time", "s", "tokencanary_request_service_time_seconds"],
+        "Time from start to the last token, ok requests");
+    RESPONSE_TTFT = Metric::per_stream((-16, 13), ["tokencanary.request.response_ttft", "s", "tokencanary_request_response_ttft_seconds"],
+        "Time from when the request was due to its first token, ok requests");
+    RESPONSE_TIME = Metric::per_stream((-12, 17), ["tokencanary.request.response_time", "s", "tokencanary_request_response_time_seconds"],
+        "Time from when the request was due to its last token, ok requests");
+    CONNECT_TIME = Metric::per_stream((-26, 3), ["tokencanary.request.connect_time", "s", "tokencanary_request_connect_time_seconds"],
+        "DNS, TCP and TLS of new connections, ok requests");
+    TTFT_OR_FAILURE = Metric::per_stream((-16, 13), ["tokencanary.request.ttft_or_failure", "s", "tokencanary_request_ttft_or_failure_seconds"],
+        "TTFT where a failed request counts as infinite");
+    RESPONSE_TIME_OR_FAILURE = Metric::per_stream((-12, 17), ["tokencanary.request.response_time_or_failure", "s", "tokencanary_request_response_time_or_failure_seconds"],
+        "Response time where a failed request counts as infinite");
+    OUTPUT_RATE = Metric::per_stream((0, 24), ["tokencanary.request.output_rate", "{token}/s", "tokencanary_request_output_rate_per_second"],
+        "Output tokens per second of the decode phase, ok requests");
+    SCHEDULE_LAG = Metric::per_stream((-30, -1), ["tokencanary.schedule.lag", "s", "tokencanary_schedule_lag_seconds"],
+        "Our own delay: from when a request could have started to its start");
+    READ_LAG = Metric::per_stream((-30, -1), ["tokencanary.read.lag", "s", "tokencanary_read_lag_seconds"],
+        "Our own delay: from the kernel's receive to our read");
+    SLOT_WAIT = Metric::per_stream((-20, 9), ["tokencanary.slot_wait", "s", "tokencanary_slot_wait_seconds"],
+        "The server's delay: from when a request was due to a free slot");
+    ARRIVALS = Metric::counter(Stream, ["tokencanary.arrivals", "{request}", "tokencanary_arrivals_total"],
+        "Requests that were due; each ends as exactly one record");
+    ARRIVALS_REFUSED = Metric::counter(Stream, ["tokencanary.arrivals.refused", "{request}", "tokencanary_arrivals_refused_total"],
+        "Arrivals held back by our own governor").with(&["reason"]);
+    REQUESTS = Metric::counter(Stream, ["tokencanary.requests", "{request}", "tokencanary_requests_total"],
+        "Records by what became of them").with(&["outcome", "http_response_status_code"]);
+    REQUESTS_LAGGED = Metric::counter(Stream, ["tokencanary.requests.lagged", "{request}", "tokencanary_requests_lagged_total"],
+        "Records whose own lag is too large for a verdict");
+    STATUSES_DROPPED = Metric::counter(Stream, ["tokencanary.requests.status_dropped", "{request}", "tokencanary_requests_status_dropped_total"],
+        "Records counted without their HTTP status, because there were too many different ones");
+    STALLS = Metric::counter(Stream, ["tokencanary.stalls", "{stall}", "tokencanary_stalls_total"],
+        "Chunk gaps far above the median gap of their own request");
+    TOKENS = Metric::counter(Stream, ["tokencanary.tokens", "{token}", "tokencanary_tokens_total"],
+        "Tokens as the server counted them").with(&["type"]);
+    WINDOWS_INCOMPLETE = Metric::counter(Stream, ["tokencanary.windows.incomplete", "{window}", "tokencanary_windows_incomplete_total"],
+        "Windows of time that were closed before their last record came").with(&["window"]);
+    WINDOWS_LATE = Metric::counter(Stream, ["tokencanary.windows.late", "{request}", "tokencanary_windows_late_total"],
+        "Records that came after their window of time was closed").with(&["window"]);
+    VALUES_REFUSED = Metric::counter(Stream, ["tokencanary.histogram.refused", "{value}", "tokencanary_histogram_refused_total"],
+        "Values no histogram took, because they were negative or not a number");
+    VALUES_CLAMPED = Metric::counter(Stream, ["tokencanary.histogram.clamped", "{value}", "tokencanary_histogram_clamped_total"],
+        "Values outside the range of the histograms, counted in the first or last bucket").with(&["end"]);
+    STRAYS = Metric::counter(Program, ["tokencanary.strays", "{item}", "tokencanary_strays_total"],
+        "Records and samples of a stream or target that is not configured");
+    SERVER_RUNNING = Metric::gauge(Target, ["tokencanary.server.running", "{request}", "tokencanary_server_running"],
+        "Requests the server says it is executing");
+    SERVER_WAITING = Metric::gauge(Target, ["tokencanary.server.waiting", "{request}", "tokencanary_server_waiting"],
+        "Requests the server says are queued");
+    SERVER_KV_USAGE = Metric::gauge(Target, ["tokencanary.server.kv_usage", "1", "tokencanary_server_kv_usage_ratio"],
+        "Occupancy of the server's KV cache");
+    SERVER_SAMPLE_AGE = Metric::gauge(Target, ["tokencanary.server.sample.age", "s", "tokencanary_server_sample_age_seconds"],
+        "Time since the server's metrics page was last read");
+    IN_FLIGHT = Metric::gauge(Target, ["tokencanary.in_flight", "{request}", "tokencanary_in_flight"],
+        "Our requests in flight");
+    IN_FLIGHT_LIMIT = Metric::gauge(Target, ["tokencanary.governor.in_flight.limit", "{request}", "tokencanary_governor_in_flight_limit"],
+        "Most of our requests in flight at once");
+    BUDGET_REQUESTS_USED = Metric::gauge(Program, ["tokencanary.budget.requests.used", "{request}", "tokencanary_budget_requests_used"],
+        "Requests of this UTC day");
+    BUDGET_REQUESTS_LIMIT = Metric::gauge(Program, ["tokencanary.budget.requests.limit", "{request}", "tokencanary_budget_requests_limit"],
+        "Most requests per UTC day");
+    BUDGET_TOKENS_USED = Metric::gauge(Program, ["tokencanary.budget.tokens.used", "{token}", "tokencanary_budget_tokens_used"],
+        "Input and output tokens of this UTC day, reserved ones included");
+    BUDGET_TOKENS_LIMIT = Metric::gauge(Program, ["tokencanary.budget.tokens.limit", "{token}", "tokencanary_budget_tokens_limit"],
+        "Most input and output tokens per UTC day");
+    EXPORT_ITEMS = Metric::counter(Program, ["tokencanary.export.items", "{item}", "tokencanary_export_items_total"],
+        "Values by exporter and by what became of them; accepted = sent + rejected + dropped + failed once all is settled").with(&["exporter", "result"]);
+    SCRAPES = Metric::counter(Program, ["tokencanary.scrapes", "{scrape}", "tokencanary_scrapes_total"],
+        "Reads of a target's metrics page by result").with(&["target", "result"]);
+    BUILD_INFO = Metric::gauge(Program, ["tokencanary.build.info", "", "tokencanary_build_info"],
+        "Always 1; the version is in its label").with(&["version"]);
+    PROCESS_CPU = Metric::counter(Program, ["process.cpu", "s", "process_cpu_seconds_total"],
+        "Total user and system CPU time spent in seconds.");
+    PROCESS_MAX_FDS = Metric::gauge(Program, ["process.max_fds", "", "process_max_fds"],
+        "Maximum number of open file descriptors.");
+    PROCESS_OPEN_FDS = Metric::gauge(Program, ["process.open_fds", "", "process_open_fds"],
+        "Number of open file descriptors.");
+    PROCESS_RESIDENT_MEMORY = Metric::gauge(Program, ["process.resident_memory", "By", "process_resident_memory_bytes"],
+        "Resident memory size in bytes.");
+    PROCESS_START_TIME = Metric::gauge(Program, ["process.start_time", "s", "process_start_time_seconds"],
+        "Start time of the process since unix epoch in seconds.");
+    PROCESS_THREADS = Metric::gauge(Program, ["process.threads", "", "process_threads"],
+        "Number of OS threads in the process.");
+    PROCESS_VIRTUAL_MEMORY = Metric::gauge(Program, ["process.virtual_memory", "By", "process_virtual_memory_bytes"],
+        "Virtual memory size in bytes.");
+}
+
+/// The metric that shows `measure`.
+#[must_use]
+pub fn of(measure: Measure) -> &'static Metric {
+    match measure {
+        Measure::Ttft => &TTFT,
+        Measure::Ttfo => &TTFO,
+        Measure::Itl => &ITL,
+        Measure::ChunkGap => &CHUNK_GAP,
+        Measure::ServiceTime => &SERVICE_TIME,
+        Measure::ResponseTtft => &RESPONSE_TTFT,
+        Measure::ResponseTime => &RESPONSE_TIME,
+        Measure::ConnectTime => &CONNECT_TIME,
+        Measure::TtftOrFailure => &TTFT_OR_FAILURE,
+        Measure::ResponseTimeOrFailure => &RESPONSE_TIME_OR_FAILURE,
+        Measure::OutputRate => &OUTPUT_RATE,
+        Measure::ScheduleLag => &SCHEDULE_LAG,
+        Measure::ReadLag => &READ_LAG,
+        Measure::SlotWait => &SLOT_WAIT,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    /// The standard translation of an OpenTelemetry name to a Prometheus one.
+    fn translated(metric: &Metric) -> String {
+        let mut name = metric.name.replace('.', "_");
+        let gauge = metric.kind == Kind::Gauge;
+        let suffix = match metric.unit {
+            "s" => "_seconds",
+            "By" => "_bytes",
+            "{token}/s" => "_per_second",
+            "1" if gauge => "_ratio",
+            "1" | "" => "",
+            other if other.starts_with('{') => "",
+            other => panic!("no translation of unit `{other}`"),
+        };
+        name.push_str(suffix);
+        if metric.kind == Kind::Counter {
+            name.push_str("_total");
+        }
+        name
+    }
+
+    #[test]
+    fn prometheus_names_are_the_standard_translation() {
+        for metric in ALL {
+            assert_eq!(metric.prometheus, translated(metric), "of {}", metric.name);
+        }
+    }
+
+    #[test]
+    fn names_are_unique_and_every_measure_has_one() {
+        let names: BTreeSet<_> = ALL.iter().map(|metric| metric.prometheus).collect();
+        assert_eq!(names.len(), ALL.len());
+        let shown: BTreeSet<_> = Measure::ALL.into_iter().map(|one| of(one).name).collect();
+        assert_eq!(shown.len(), Measure::ALL.len());
+    }
+
+    #[test]
+    fn the_reference_page_shows_this_list() {
+        let kind = |metric: &Metric| match metric.kind {
+            Kind::Counter => "counter",
+            Kind::Gauge => "gauge",
+            Kind::Histogram(_) => "histogram",
+        };
+        let labels = |metric: &Metric| {
+            let scope = match metric.scope {
+                Scope::Stream => "*stream*",
+                Scope::Target => "*target*",
+                Scope::Program => "",
+            };
+            let own = metric.labels.iter().map(|label| format!("`{label}`"));
+            let all: Vec<String> = std::iter::once(scope.to_owned())
+                .filter(|scope| !scope.is_empty())
+                .chain(own)
+                .collect();
+            all.join(" ")
+        };
+        let wanted: Vec<String> = ALL
+            .iter()
+            .map(|metric| {
+                format!(
+                    "| `{}` | `{}` | {} | {} | {} | {} |",
+                    metric.name,
+                    metric.prometheus,
+                    kind(metric),
+                    metric.unit,
+                    labels(metric),
+                    metric.help
+                )
+            })
+            .collect();
+        let page = include_str!("../../docs/metrics.md");
+        let shown: Vec<&str> = page
+            .lines()
+            .filter(|line| line.starts_with("| `"))
+            .collect();
+        assert_eq!(shown.join("\n"), wanted.join("\n"));
+    }
+}

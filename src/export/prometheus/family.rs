@@ -1,0 +1,211 @@
+//! The content of a page, before it has a format: families of series, borrowed from the live
+//! state.
+//!
+//! Both writers walk this, so they cannot show different things. Families come in the order
+//! of the catalog, then our own registry's.
+
+use std::borrow::Cow;
+
+use prometheus::proto;
+
+use super::View;
+use crate::aggregate::{Histogram, Live, Measure, StreamLive};
+use crate::export::catalog::{self, Kind, Metric};
+use crate::measurement::RefusedReason;
+
+/// A label.
+pub(super) type Label<'a> = (Cow<'a, str>, Cow<'a, str>);
+
+/// All series of one metric.
+pub(super) struct Family<'a> {
+    pub(super) name: Cow<'a, str>,
+    pub(super) help: Cow<'a, str>,
+    pub(super) kind: Kind,
+    pub(super) series: Vec<Series<'a>>,
+}
+
+/// One series: the labels of its stream, its own, and its value.
+pub(super) struct Series<'a> {
+    /// Which of the page's label sets comes before `labels`.
+    pub(super) stream: Option<usize>,
+    pub(super) labels: Vec<Label<'a>>,
+    pub(super) value: Value<'a>,
+}
+
+/// The value of one series.
+pub(super) enum Value<'a> {
+    Count(u64),
+    Number(f64),
+    Distribution(&'a Histogram),
+}
+
+/// The labels of each stream, in the order of streams.
+pub(super) fn stream_labels(live: &Live) -> Vec<Vec<Label<'_>>> {
+    let labels = |one: &'_ StreamLive| -> Vec<Label<'_>> {
+        let stream = one.stream().as_ref();
+        catalog::STREAM_LABELS
+            .into_iter()
+            .zip([
+                Cow::Owned(stream.target.to_string()),
+                Cow::Owned(stream.endpoint.to_string()),
+                Cow::Owned(stream.probe.to_string()),
+                Cow::Owned(stream.model().to_owned()),
+                Cow::Borrowed(stream.api.name()),
+                Cow::Borrowed(stream.cache.name()),
+                Cow::Borrowed(stream.connection.name()),
+            ])
+            .filter(|(_, value): &(&str, Cow<'_, str>)| !value.is_empty())
+            .map(|(name, value)| (Cow::Borrowed(name), value))
+            .collect()
+    };
+    live.streams().iter().map(labels).collect()
+}
+
+/// Hands the families of `view` to `take`, one at a time. A family without series is left out.
+pub(super) fn for_each<'a>(view: &View<'a>, mut take: impl FnMut(&Family<'a>)) {
+    for metric in catalog::ALL {
+        let family = Family {
+            name: metric.prometheus.into(),
+            help: metric.help.into(),
+            kind: metric.kind,
+            series: live_series(view.live, metric)
+                .into_iter()
+                .chain(gauge_series(view, metric))
+                .collect(),
+        };
+        if !family.series.is_empty() {
+            take(&family);
+        }
+    }
+    for family in view.own.iter().filter_map(own_family) {
+        take(&family);
+    }
+}
+
+/// The series of `metric` that come from the live state.
+fn live_series<'a>(live: &'a Live, metric: &Metric) -> Vec<Series<'a>> {
+    if metric == &catalog::STRAYS {
+        return vec![Series {
+            stream: None,
+            labels: Vec::new(),
+            value: Value::Count(live.strays()),
+        }];
+    }
+    let measure = Measure::ALL
+        .into_iter()
+        .find(|measure| catalog::of(*measure) == metric);
+    let mut series = Vec::new();
+    for (position, stream) in live.streams().iter().enumerate() {
+        let mut push = |labels: Vec<Label<'a>>, value| {
+            series.push(Series {
+                stream: Some(position),
+                labels,
+                value,
+            });
+        };
+        match measure {
+            Some(measure) => {
+                let histogram = stream.totals().histogram(measure);
+                push(Vec::new(), Value::Distribution(histogram));
+            }
+            None => counters(stream, metric, &mut |labels, count| {
+                push(labels, Value::Count(count));
+            }),
+        }
+    }
+    series
+}
+
+/// Hands the counters that `metric` shows of `stream` to `push`.
+fn counters<'a>(
+    stream: &'a StreamLive,
+    metric: &Metric,
+    push: &mut dyn FnMut(Vec<Label<'a>>, u64),
+) {
+    let totals = stream.totals();
+    let one = |name: &'static str, value: &'static str| vec![(name.into(), value.into())];
+    if metric == &catalog::ARRIVALS {
+        push(Vec::new(), totals.arrivals());
+    } else if metric == &catalog::ARRIVALS_REFUSED {
+        for reason in RefusedReason::ALL {
+            push(one("reason", reason.name()), totals.refused(reason));
+        }
+    } else if metric == &catalog::REQUESTS {
+        for (outcome, status, count) in totals.requests() {
+            let mut labels = one("outcome", outcome.name());
+            labels.extend(
+                status.map(|code| ("http_response_status_code".into(), code.to_string().into())),
+            );
+            push(labels, count);
+        }
+    } else if metric == &catalog::REQUESTS_LAGGED {
+        push(Vec::new(), totals.lagged());
+    } else if metric == &catalog::STATUSES_DROPPED {
+        push(Vec::new(), totals.statuses_dropped());
+    } else if metric == &catalog::STALLS {
+        push(Vec::new(), totals.stalls());
+    } else if metric == &catalog::TOKENS {
+        push(one("type", "input"), totals.input_tokens());
+        push(one("type", "output"), totals.output_tokens());
+    } else if metric == &catalog::WINDOWS_INCOMPLETE || metric == &catalog::WINDOWS_LATE {
+        for windows in stream.windows() {
+            let label = format!("{}s", windows.span().as_secs());
+            let count = if metric == &catalog::WINDOWS_LATE {
+                windows.late()
+            } else {
+                windows.incomplete()
+            };
+            push(vec![("window".into(), label.into())], count);
+        }
+    } else if metric == &catalog::VALUES_REFUSED {
+        push(Vec::new(), totals.values_refused());
+    } else if metric == &catalog::VALUES_CLAMPED {
+        push(one("end", "low"), totals.values_underflown());
+        push(one("end", "high"), totals.values_overflown());
+    }
+}
+
+fn gauge_series<'a>(
+    view: &View<'a>,
+    metric: &'static Metric,
+) -> impl Iterator<Item = Series<'a>> + use<'a> {
+    view.gauges
+        .iter()
+        .filter(move |gauge| gauge.metric == metric)
+        .map(|gauge| Series {
+            stream: None,
+            labels: gauge
+                .labels
+                .iter()
+                .map(|(name, value)| (Cow::Borrowed(*name), Cow::Borrowed(value.as_str())))
+                .collect(),
+            value: Value::Number(gauge.value),
+        })
+}
+
+/// A family of our own registry, which holds counters and gauges only.
+fn own_family(family: &proto::MetricFamily) -> Option<Family<'_>> {
+    let kind = match family.get_field_type() {
+        proto::MetricType::COUNTER => Kind::Counter,
+        proto::MetricType::GAUGE => Kind::Gauge,
+        _ => return None,
+    };
+    let series = family.get_metric().iter().map(|metric| Series {
+        stream: None,
+        labels: metric
+            .get_label()
+            .iter()
+            .map(|label| (label.name().into(), label.value().into()))
+            .collect(),
+        value: Value::Number(match kind {
+            Kind::Counter => metric.get_counter().get_value(),
+            _ => metric.get_gauge().get_value(),
+        }),
+    });
+    Some(Family {
+        name: family.name().into(),
+        help: family.help().into(),
+        kind,
+        series: series.collect(),
+    })
+}

@@ -1,0 +1,272 @@
+//! Tests of the page: what it says of hand-made records, in both formats.
+
+use std::sync::Arc;
+
+use prost::Message;
+
+use super::message::{self, MetricType};
+use super::*;
+use crate::aggregate::Live;
+use crate::aggregate::fixture::{self, RULES, failed, ms, ok, refused};
+use crate::export::catalog;
+use crate::measurement::{Outcome, RefusedReason, Stream};
+use crate::telemetry::SelfMetrics;
+
+/// One stream with two good requests, a failure and two refusals.
+fn live(stream: &Arc<Stream>) -> Live {
+    let mut live = Live::new(vec![(Arc::clone(stream), RULES)], 1);
+    for observed in [
+        ok(stream, 1_000, &[250, 260, 270]),
+        ok(stream, 2_000, &[500, 520, 540]),
+        failed(stream, 3_000, Outcome::HttpStatus, Some(503)),
+        refused(stream, 4_000, RefusedReason::InFlight),
+        refused(stream, 5_000, RefusedReason::Budget),
+    ] {
+        live.observe(Arc::new(observed));
+    }
+    live
+}
+
+fn text_of(live: &Live, gauges: &[Gauge]) -> String {
+    let view = View {
+        live,
+        gauges,
+        own: &[],
+    };
+    String::from_utf8(render(Format::Text, &view)).expect("a page is UTF-8")
+}
+
+fn families(page: &[u8]) -> Vec<message::MetricFamily> {
+    let mut rest = page;
+    let mut found = Vec::new();
+    while !rest.is_empty() {
+        let family = message::MetricFamily::decode_length_delimited(&mut rest);
+        found.push(family.expect("each family is whole"));
+    }
+    found
+}
+
+fn lines_of<'a>(page: &'a str, metric: &str) -> Vec<&'a str> {
+    page.lines().filter(|line| line.contains(metric)).collect()
+}
+
+#[test]
+fn counters_in_text() {
+    let page = text_of(&live(&fixture::stream(0)), &[]);
+    let labels =
+        r#"target="t",endpoint="http://t:1",probe="p",api="chat",cache="cold",connection="pooled""#;
+    assert_eq!(
+        lines_of(&page, "tokencanary_requests_total"),
+        [
+            "# HELP tokencanary_requests_total Records by what became of them".to_owned(),
+            "# TYPE tokencanary_requests_total counter".to_owned(),
+            format!(
+                "tokencanary_requests_total{{{labels},outcome=\"ok\",http_response_status_code=\"200\"}} 2"
+            ),
+            format!(
+                "tokencanary_requests_total{{{labels},outcome=\"http_status\",http_response_status_code=\"503\"}} 1"
+            ),
+            format!("tokencanary_requests_total{{{labels},outcome=\"refused\"}} 2"),
+        ]
+    );
+    assert_eq!(
+        lines_of(&page, "tokencanary_arrivals_total{"),
+        [format!("tokencanary_arrivals_total{{{labels}}} 5")]
+    );
+    assert_eq!(
+        lines_of(&page, "tokencanary_arrivals_refused_total{"),
+        [
+            format!("tokencanary_arrivals_refused_total{{{labels},reason=\"in_flight\"}} 1"),
+            format!("tokencanary_arrivals_refused_total{{{labels},reason=\"budget\"}} 1"),
+            format!("tokencanary_arrivals_refused_total{{{labels},reason=\"shutdown\"}} 0"),
+        ]
+    );
+    assert_eq!(
+        lines_of(&page, "tokencanary_tokens_total{"),
+        [
+            format!("tokencanary_tokens_total{{{labels},type=\"input\"}} 40"),
+            format!("tokencanary_tokens_total{{{labels},type=\"output\"}} 6"),
+        ]
+    );
+}
+
+#[test]
+fn a_histogram_in_text() {
+    let page = text_of(&live(&fixture::stream(0)), &[]);
+    let shown: Vec<(&str, &str)> = lines_of(&page, "tokencanary_request_ttft_or_failure_seconds")
+        .into_iter()
+        .filter(|line| !line.starts_with('#'))
+        .map(|line| {
+            let (series, value) = line.rsplit_once(' ').expect("a sample has a value");
+            let from = series.find("connection=\"pooled\"").expect("stream labels");
+            (&series[from + 19..], value)
+        })
+        .collect();
+    assert_eq!(shown.len(), 33);
+    assert_eq!(shown[0], (",le=\"0.00390625\"}", "0"));
+    assert_eq!(shown[11], (",le=\"0.1767766952966369\"}", "0"));
+    assert_eq!(shown[12], (",le=\"0.25\"}", "1"));
+    assert_eq!(shown[13], (",le=\"0.3535533905932738\"}", "1"));
+    assert_eq!(shown[14], (",le=\"0.5\"}", "2"));
+    assert_eq!(shown[29], (",le=\"90.50966799187809\"}", "2"));
+    assert_eq!(shown[30], (",le=\"+Inf\"}", "4"));
+    assert_eq!(shown[31], ("}", "0.75"));
+    assert_eq!(shown[32], ("}", "4"));
+}
+
+#[test]
+fn a_histogram_in_protobuf_is_native_and_classic() {
+    let live = live(&fixture::stream(0));
+    let view = View {
+        live: &live,
+        gauges: &[],
+        own: &[],
+    };
+    let families = families(&render(Format::Protobuf, &view));
+    let family = families
+        .iter()
+        .find(|family| family.name == "tokencanary_request_ttft_or_failure_seconds")
+        .expect("it is shown");
+    assert_eq!(family.r#type, i32::from(MetricType::Histogram));
+    let [metric] = family.metric.as_slice() else {
+        panic!("one stream is one series");
+    };
+    let labels: Vec<(&str, &str)> = metric
+        .label
+        .iter()
+        .map(|label| (label.name.as_str(), label.value.as_str()))
+        .collect();
+    assert_eq!(labels.len(), 6, "the model is not known");
+    assert_eq!(labels[0], ("target", "t"));
+    let shown = metric.histogram.as_ref().expect("a histogram");
+    assert_eq!(shown.sample_count, 4);
+    assert!((shown.sample_sum - 0.75).abs() < 1e-12);
+    assert_eq!(shown.schema, 5);
+    assert!((shown.zero_threshold * 1_048_576.0 - 1.0).abs() < 1e-12);
+    assert_eq!(shown.zero_count, 0);
+    let spans: Vec<(i32, u32)> = shown
+        .positive_span
+        .iter()
+        .map(|span| (span.offset, span.length))
+        .collect();
+    // 0.25 is 2^(-64/32), 0.5 is 2^(-32/32), the two failures are in bucket 640.
+    assert_eq!(spans, [(-64, 1), (31, 1), (671, 1)]);
+    assert_eq!(shown.positive_delta, [1, 0, 1]);
+    assert_eq!(shown.bucket.len(), 31);
+    assert_eq!(shown.bucket[12].cumulative_count, 1);
+    assert_eq!(shown.bucket[14].cumulative_count, 2);
+    let last = &shown.bucket[30];
+    assert!(last.upper_bound.is_infinite());
+    assert_eq!(last.cumulative_count, 4);
+}
+
+#[test]
+fn tags_are_those_of_the_definition() {
+    let family = message::MetricFamily {
+        name: "n".to_owned(),
+        help: "h".to_owned(),
+        r#type: MetricType::Histogram.into(),
+        metric: vec![message::Metric {
+            histogram: Some(message::Histogram {
+                sample_count: 3,
+                schema: 5,
+                zero_count: 1,
+                positive_span: vec![message::BucketSpan {
+                    offset: -1,
+                    length: 2,
+                }],
+                positive_delta: vec![1, -1],
+                ..message::Histogram::default()
+            }),
+            ..message::Metric::default()
+        }],
+    };
+    let histogram = [
+        0x08, 3, // 1: sample count
+        0x28, 10, // 5: schema, zigzag
+        0x38, 1, // 7: zero count
+        0x62, 4, 0x08, 1, 0x10, 2, // 12: span, offset zigzag, length
+        0x6a, 2, 2, 1, // 13: deltas, packed, zigzag
+    ];
+    let mut wanted = vec![0x0a, 1, b'n', 0x12, 1, b'h', 0x18, 4, 0x22, 18, 0x3a, 16];
+    wanted.extend(histogram);
+    assert_eq!(family.encode_to_vec(), wanted);
+}
+
+#[test]
+fn labels_and_help_are_escaped() {
+    let gauges = [Gauge {
+        metric: &catalog::SERVER_KV_USAGE,
+        labels: vec![("target", "a\\b\"c\nd".to_owned())],
+        value: 0.41,
+    }];
+    let page = text_of(&Live::new(Vec::new(), 0), &gauges);
+    assert_eq!(
+        lines_of(&page, "kv_usage"),
+        [
+            "# HELP tokencanary_server_kv_usage_ratio Occupancy of the server's KV cache",
+            "# TYPE tokencanary_server_kv_usage_ratio gauge",
+            r#"tokencanary_server_kv_usage_ratio{target="a\\b\"c\nd"} 0.41"#,
+        ]
+    );
+}
+
+#[test]
+fn the_model_is_a_label_once_it_is_known() {
+    let stream = fixture::stream(0);
+    let live = live(&stream);
+    assert!(!text_of(&live, &[]).contains("model="));
+    stream.model.set("m-1".into()).expect("not set before");
+    assert!(text_of(&live, &[]).contains(r#"probe="p",model="m-1",api="chat""#));
+}
+
+#[test]
+fn every_name_is_in_the_catalog_and_formats_agree() {
+    let own = SelfMetrics::new().expect("names do not collide");
+    own.export("spans").accepted.inc();
+    own.scrapes("t", "ok").inc();
+    let gathered = own.gather();
+    let mut live = live(&fixture::stream(0));
+    live.settle(ms(60_000), ms(60_000));
+    let gauges: Vec<Gauge> = catalog::ALL
+        .iter()
+        .filter(|metric| metric.kind == catalog::Kind::Gauge)
+        .filter(|metric| metric.scope != catalog::Scope::Program)
+        .map(|metric| Gauge {
+            metric,
+            labels: vec![("target", "t".to_owned())],
+            value: 1.0,
+        })
+        .collect();
+    let view = View {
+        live: &live,
+        gauges: &gauges,
+        own: &gathered,
+    };
+    let families = families(&render(Format::Protobuf, &view));
+    for family in &families {
+        let metric = catalog::ALL
+            .iter()
+            .find(|metric| metric.prometheus == family.name)
+            .unwrap_or_else(|| panic!("`{}` is not in the catalog", family.name));
+        let wanted = match metric.kind {
+            catalog::Kind::Counter => MetricType::Counter,
+            catalog::Kind::Gauge => MetricType::Gauge,
+            catalog::Kind::Histogram(_) => MetricType::Histogram,
+        };
+        assert_eq!(family.r#type, i32::from(wanted), "type of {}", family.name);
+        assert_eq!(family.help, metric.help, "help of {}", family.name);
+        for label in family.metric.iter().flat_map(|series| &series.label) {
+            let known = metric.labels.contains(&label.name.as_str())
+                || catalog::STREAM_LABELS.contains(&label.name.as_str());
+            assert!(known, "label `{}` of `{}`", label.name, family.name);
+        }
+    }
+    let text = String::from_utf8(render(Format::Text, &view)).expect("a page is UTF-8");
+    let typed: Vec<&str> = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next())
+        .collect();
+    let named: Vec<&str> = families.iter().map(|family| family.name.as_str()).collect();
+    assert_eq!(typed, named);
+}
