@@ -6,6 +6,7 @@
 
 use super::histogram::Histogram;
 use super::measure::{Measure, Reading};
+use super::rank;
 use crate::measurement::{Observed, Outcome, RefusedReason, RequestRecord, StallRule, TokenSource};
 
 /// Pairs of outcome and HTTP status kept apart; further statuses count without one.
@@ -176,6 +177,20 @@ impl Totals {
     #[must_use]
     pub const fn lagged(&self) -> u64 {
         self.lagged
+    }
+
+    /// Records that count as +∞ in the failure-aware histograms.
+    #[must_use]
+    pub const fn failures(&self) -> u64 {
+        self.histogram(Measure::ResponseTimeOrFailure).infinite()
+    }
+
+    /// Failures as a share of the records that count for or against the server: `ok` and
+    /// failures. `None` if none does.
+    #[must_use]
+    pub fn failure_share(&self) -> Option<f64> {
+        let counted = self.by_outcome(Outcome::Ok) + self.failures();
+        (counted > 0).then(|| rank::count(self.failures()) / rank::count(counted))
     }
 }
 

@@ -1,0 +1,252 @@
+//! The API's answers: the live state as JSON.
+//!
+//! Names end in their unit. A quantile with too few values is null, with its `n` beside it;
+//! nothing unknown is ever zero. A request is the same object as a line of `requests.jsonl`.
+//! All numbers are read from `aggregate`, none is made here.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use super::surface::RunInfo;
+use crate::aggregate::{Histogram, Live, Measure, Quantile, SPANS, StreamLive, StreamRules, Totals, Window};
+use crate::clock::{MonoTime, WallAnchor};
+use crate::export::record::{RecordOptions, to_json_line};
+use crate::measurement::{Observed, Outcome, Sample, StateAt};
+
+/// The span that the page calls the last minute.
+const RECENT: Duration = SPANS[1];
+
+/// `/api/v1/status`.
+#[derive(Debug, Serialize)]
+pub(super) struct Status {
+    version: &'static str,
+    command: &'static str,
+    seed: u64,
+    started_unix_ms: u64,
+    uptime_s: f64,
+    ready: bool,
+    targets: Vec<Target>,
+    counts: Counts,
+}
+
+#[derive(Debug, Serialize)]
+struct Target {
+    name: Box<str>,
+    endpoint: Box<str>,
+    model: Option<Box<str>>,
+    server: Option<StateAt>,
+}
+
+/// Records over all streams since the start.
+#[derive(Debug, Serialize)]
+struct Counts {
+    requests: u64,
+    ok: u64,
+    failed: u64,
+    refused: u64,
+    cancelled: u64,
+    lagged: u64,
+}
+
+impl Status {
+    pub(super) fn of(live: &Live, info: &RunInfo, ready: bool, now: MonoTime) -> Self {
+        Self {
+            version: info.version,
+            command: info.command,
+            seed: info.seed,
+            started_unix_ms: info.started_unix_ns / 1_000_000,
+            uptime_s: now.since(MonoTime::ZERO).as_secs_f64(),
+            ready,
+            targets: targets(live, now),
+            counts: Counts::of(live),
+        }
+    }
+}
+
+/// Every target once, in the order of targets. One without a stream has no row.
+fn targets(live: &Live, now: MonoTime) -> Vec<Target> {
+    let states = live.samples().iter().enumerate();
+    states
+        .filter_map(|(index, sample)| {
+            let mut streams = live.streams().iter().map(StreamLive::stream);
+            let stream = streams.find(|stream| stream.target_index == index)?;
+            Some(Target {
+                name: stream.target.clone(),
+                endpoint: stream.endpoint.clone(),
+                model: stream.model.get().cloned(),
+                server: state(sample.as_ref(), now),
+            })
+        })
+        .collect()
+}
+
+fn state(sample: Option<&Sample>, now: MonoTime) -> Option<StateAt> {
+    Some(StateAt::new(sample?, now))
+}
+
+impl Counts {
+    fn of(live: &Live) -> Self {
+        let sum = |count: fn(&Totals) -> u64| live.streams().iter().map(|stream| count(stream.totals())).sum();
+        Self {
+            requests: sum(Totals::arrivals),
+            ok: sum(|totals| totals.by_outcome(Outcome::Ok)),
+            failed: sum(Totals::failures),
+            refused: sum(|totals| totals.by_outcome(Outcome::Refused)),
+            cancelled: sum(|totals| totals.by_outcome(Outcome::Cancelled)),
+            lagged: sum(Totals::lagged),
+        }
+    }
+}
+
+/// `/api/v1/streams`.
+#[derive(Debug, Serialize)]
+pub(super) struct Streams {
+    streams: Vec<StreamRow>,
+}
+
+#[derive(Debug, Serialize)]
+struct StreamRow {
+    target: Box<str>,
+    endpoint: Box<str>,
+    probe: Box<str>,
+    model: Option<Box<str>>,
+    api: &'static str,
+    cache: &'static str,
+    connection: &'static str,
+    closed_loop: bool,
+    last_minute: Part,
+    since_start: Part,
+    server: Option<StateAt>,
+}
+
+/// One span of time of one stream.
+#[derive(Debug, Serialize)]
+struct Part {
+    /// All records.
+    requests: u64,
+    /// Records that count against the server.
+    errors: u64,
+    /// Those as a share of the records that count for or against it.
+    error_share: Option<f64>,
+    ttft: Quantiles,
+    itl: Quantiles,
+}
+
+#[derive(Debug, Serialize)]
+struct Quantiles {
+    n: u64,
+    p50_ms: Option<Millis>,
+    p95_ms: Option<Millis>,
+}
+
+/// A quantile of seconds, shown as milliseconds.
+#[derive(Debug, Clone, Copy)]
+struct Millis(Quantile);
+
+impl Serialize for Millis {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.0 {
+            Quantile::Value(seconds) => serializer.serialize_f64(seconds * 1e3),
+            Quantile::Never => Quantile::Never.serialize(serializer),
+        }
+    }
+}
+
+impl Streams {
+    pub(super) fn of(live: &Live, now: MonoTime) -> Self {
+        let row = |stream| StreamRow::of(live, stream, now);
+        Self {
+            streams: live.streams().iter().map(row).collect(),
+        }
+    }
+}
+
+impl StreamRow {
+    fn of(live: &Live, live_stream: &StreamLive, now: MonoTime) -> Self {
+        let stream = live_stream.stream();
+        let sample = live.samples().get(stream.target_index);
+        Self {
+            target: stream.target.clone(),
+            endpoint: stream.endpoint.clone(),
+            probe: stream.probe.clone(),
+            model: stream.model.get().cloned(),
+            api: stream.api.name(),
+            cache: stream.cache.name(),
+            connection: stream.connection.name(),
+            closed_loop: stream.closed_loop,
+            last_minute: Part::of_window(&live_stream.recent(RECENT)),
+            since_start: Part::of_totals(live_stream.totals()),
+            server: sample.and_then(|sample| state(sample.as_ref(), now)),
+        }
+    }
+}
+
+impl Part {
+    fn of_window(window: &Window) -> Self {
+        Self {
+            requests: window.records(),
+            errors: window.failures(),
+            error_share: window.failure_share(),
+            ttft: Quantiles::of(window.ttft()),
+            itl: Quantiles::of(window.itl()),
+        }
+    }
+
+    fn of_totals(totals: &Totals) -> Self {
+        Self {
+            requests: totals.arrivals(),
+            errors: totals.failures(),
+            error_share: totals.failure_share(),
+            ttft: Quantiles::of(totals.histogram(Measure::Ttft)),
+            itl: Quantiles::of(totals.histogram(Measure::Itl)),
+        }
+    }
+}
+
+impl Quantiles {
+    fn of(histogram: &Histogram) -> Self {
+        Self {
+            n: histogram.count(),
+            p50_ms: histogram.stated(0.5).map(Millis),
+            p95_ms: histogram.stated(0.95).map(Millis),
+        }
+    }
+}
+
+/// `/api/v1/requests`: the last ones, newest first.
+#[derive(Debug, Serialize)]
+pub(super) struct Requests {
+    requests: Vec<Box<RawValue>>,
+}
+
+impl Requests {
+    /// Each request with the rules of its stream.
+    pub(super) fn of(last: &[(Arc<Observed>, StreamRules)], wall: &WallAnchor) -> Self {
+        let row = |(observed, rules): &(Arc<Observed>, StreamRules)| {
+            let options = RecordOptions {
+                stall: rules.stall,
+                gaps: false,
+            };
+            RawValue::from_string(to_json_line(observed, wall, options))
+                .expect("a line of a record is one JSON object")
+        };
+        Self {
+            requests: last.iter().map(row).collect(),
+        }
+    }
+
+    /// The handles of the last `limit` requests, for [`Self::of`].
+    pub(super) fn last(live: &Live, limit: usize) -> Vec<(Arc<Observed>, StreamRules)> {
+        live.last_requests()
+            .take(limit)
+            .filter_map(|observed| {
+                let id = usize::from(observed.record.stream.id.0);
+                let rules = live.streams().get(id)?.rules();
+                Some((Arc::clone(observed), rules))
+            })
+            .collect()
+    }
+}

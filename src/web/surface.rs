@@ -1,0 +1,134 @@
+//! What the surface reads from, and its routes.
+
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+
+use super::{answer, api, page};
+use crate::aggregate::Live;
+use crate::clock::TimeAnchor;
+use crate::export::prometheus::{self, Gauge, View};
+use crate::telemetry::SelfMetrics;
+
+/// Who can reach the listener.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exposure {
+    /// Only this machine: everything answers.
+    Loopback,
+    /// Others too: only `/metrics`, `/healthz` and `/readyz` answer.
+    Beyond,
+}
+
+/// What a run says of itself.
+#[derive(Debug, Clone)]
+pub struct RunInfo {
+    /// Version of the program.
+    pub version: &'static str,
+    /// The command that runs: `demo`, `run`, `bench`.
+    pub command: &'static str,
+    /// Seed of arrivals and prompts.
+    pub seed: u64,
+    /// When it was started, nanoseconds since the Unix epoch.
+    pub started_unix_ns: u64,
+}
+
+/// Everything the surface reads. Cheap to clone; clones share it all.
+#[derive(Clone)]
+pub struct SurfaceState {
+    /// Streams, windows, last requests, newest server states.
+    pub live: Arc<Mutex<Live>>,
+    /// The run's clock; its origin is the start of the run.
+    pub anchor: TimeAnchor,
+    /// Counters about ourselves.
+    pub own: SelfMetrics,
+    /// Gauges that are read at the moment of a scrape.
+    pub gauges: Arc<dyn Fn() -> Vec<Gauge> + Send + Sync>,
+    /// Whether load is running: set once by whoever starts it, unset at the stop.
+    pub ready: Arc<AtomicBool>,
+    /// What the run says of itself.
+    pub info: RunInfo,
+}
+
+impl fmt::Debug for SurfaceState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SurfaceState")
+            .field("info", &self.info)
+            .finish_non_exhaustive()
+    }
+}
+
+impl SurfaceState {
+    /// The live state, for as long as an answer is built. Never held over an await.
+    pub(super) fn live(&self) -> MutexGuard<'_, Live> {
+        // A writer that panicked left whole records behind; showing them beats showing none.
+        self.live.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn is_ready(&self) -> bool {
+        self.ready.load(Ordering::Relaxed)
+    }
+}
+
+/// The routes over `state`, as far as `exposure` lets them answer.
+pub fn router(state: SurfaceState, exposure: Exposure) -> Router {
+    let open = Router::new()
+        .route("/metrics", get(metrics))
+        .route("/healthz", get(|| async { "ok\n" }))
+        .route("/readyz", get(ready));
+    let all = match exposure {
+        Exposure::Loopback => open
+            .route("/", get(page::index))
+            .route("/assets/{name}", get(page::asset))
+            .route("/api/v1/status", get(api::status))
+            .route("/api/v1/streams", get(api::streams))
+            .route("/api/v1/requests", get(api::requests))
+            .fallback(answer::not_found),
+        Exposure::Beyond => open.fallback(answer::not_exposed),
+    };
+    all.method_not_allowed_fallback(answer::wrong_method)
+        .layer(axum::middleware::map_response(answer::harden))
+        .with_state(state)
+}
+
+async fn ready(State(state): State<SurfaceState>) -> (StatusCode, &'static str) {
+    if state.is_ready() {
+        (StatusCode::OK, "ready\n")
+    } else {
+        (StatusCode::SERVICE_UNAVAILABLE, "not ready\n")
+    }
+}
+
+async fn metrics(State(state): State<SurfaceState>, headers: HeaderMap) -> Response {
+    let format = prometheus::negotiate(accepted(&headers).as_deref());
+    let gauges = (state.gauges)();
+    let own = state.own.gather();
+    let body = {
+        let live = state.live();
+        prometheus::render(
+            format,
+            &View {
+                live: &live,
+                own: &own,
+                gauges: &gauges,
+            },
+        )
+    };
+    let content_type = prometheus::content_type(format);
+    ([(header::CONTENT_TYPE, content_type)], body).into_response()
+}
+
+/// All `Accept` headers as one list; `None` without any.
+fn accepted(headers: &HeaderMap) -> Option<String> {
+    let lines: Vec<&str> = headers
+        .get_all(header::ACCEPT)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .collect();
+    (!lines.is_empty()).then(|| lines.join(","))
+}
