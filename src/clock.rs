@@ -92,6 +92,10 @@ impl TimeAnchor {
     /// all its instants are converted alike even if the wall clock steps meanwhile.
     #[must_use]
     pub fn wall(&self) -> WallAnchor {
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "this is the one place where wall time is read"
+        )]
         let unix = SystemTime::now()
             .duration_since(UNIX_EPOCH)
             .unwrap_or(Duration::ZERO);
