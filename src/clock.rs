@@ -96,6 +96,10 @@ impl TimeAnchor {
         reason = "this is the one place that reads wall time"
     )]
     pub fn wall(&self) -> WallAnchor {
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "this is the one place where wall time is read"
+        )]
         let unix = SystemTime::now()
             .duration_since(UNIX_EPOCH)
             .unwrap_or(Duration::ZERO);

@@ -4,6 +4,7 @@
 //! against programs of others, which `tests/run` installs.
 
 mod process;
+mod program;
 #[cfg(feature = "real")]
 mod real;
 mod tidy;

@@ -1,1 +1,3 @@
 //! The binary as its users meet it: commands, signals, exit codes, over loopback.
+
+mod memory;

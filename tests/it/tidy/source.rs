@@ -122,9 +122,7 @@ fn blank_text(text: &str) -> String {
             at + block_comment(rest)
         } else if let Some(hashes) = raw_string(bytes, at) {
             at + raw_length(rest, hashes)
-        } else if rest[0] == b'"' {
-            at + quoted(rest)
-        } else if rest[0] == b'\'' && is_character(text, at) {
+        } else if rest[0] == b'"' || rest[0] == b'\'' && is_character(text, at) {
             at + quoted(rest)
         } else {
             at += 1;

@@ -1,0 +1,280 @@
+//! The real programs, each on a free loopback port, ready when its `start` returns.
+
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::program::{Program, free_address, get};
+
+/// Starting takes well under a second; a busy machine may take long.
+const START: Duration = Duration::from_mins(1);
+
+/// Where `tests/run` has put a component.
+fn component(variable: &str) -> String {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the tests' own setting, not the product's"
+    )]
+    let place = std::env::var(variable);
+    place.unwrap_or_else(|_| panic!("`{variable}` is not set: start these tests with `tests/run`"))
+}
+
+/// llama-server with the tiny model: 4 slots of 1024 tokens, metrics on.
+pub(super) struct LlamaServer {
+    program: Program,
+    /// `http://` and address.
+    pub(super) url: String,
+}
+
+impl LlamaServer {
+    pub(super) async fn start(folder: &Path) -> Self {
+        let address = free_address();
+        let mut command = Command::new(component("TOKENCANARY_LLAMA_SERVER"));
+        command
+            .args(["-m", &component("TOKENCANARY_TINY_GGUF"), "--alias", "tiny"])
+            .args(["--host", "127.0.0.1", "--port", &address.port().to_string()])
+            // One thread: the model is tiny, and the rest of the test needs the other core.
+            .args([
+                "--threads",
+                "1",
+                "--threads-batch",
+                "1",
+                "-np",
+                "4",
+                "-c",
+                "4096",
+            ])
+            .args(["--metrics", "--slots", "--no-webui"]);
+        let mut program = Program::start("llama-server", folder, &mut command);
+        let url = format!("http://{address}");
+        let health = format!("{url}/health");
+        program
+            .until("answer from /health", START, async || get(&health).await)
+            .await;
+        Self { program, url }
+    }
+}
+
+/// Prometheus, scraping one address every second, native histograms on.
+pub(super) struct Prometheus {
+    program: Program,
+    url: String,
+}
+
+impl Prometheus {
+    /// Scrapes `target`, a host and port.
+    pub(super) async fn start(folder: &Path, target: &str) -> Self {
+        let config = folder.join("prometheus.yml");
+        let text = format!(
+            "global: {{ scrape_interval: 1s, scrape_timeout: 1s }}\n\
+             scrape_configs:\n\
+             - job_name: tokencanary\n\
+             \x20 static_configs: [{{ targets: ['{target}'] }}]\n"
+        );
+        std::fs::write(&config, text).expect("the folder is ours");
+        let address = free_address();
+        let mut command = Command::new(component("TOKENCANARY_PROMETHEUS"));
+        command
+            .arg(format!("--config.file={}", config.display()))
+            .arg(format!(
+                "--storage.tsdb.path={}",
+                folder.join("prometheus").display()
+            ))
+            .arg(format!("--web.listen-address={address}"))
+            .arg("--enable-feature=native-histograms");
+        let mut program = Program::start("prometheus-server", folder, &mut command);
+        let url = format!("http://{address}");
+        let ready = format!("{url}/-/ready");
+        program
+            .until("answer from /-/ready", START, async || get(&ready).await)
+            .await;
+        Self { program, url }
+    }
+
+    /// The one value of `expression` at the Unix time `at`, seconds; `None` without a sample.
+    ///
+    /// # Panics
+    ///
+    /// If there are several.
+    pub(super) async fn value(&self, expression: &str, at: f64) -> Option<f64> {
+        let mut url = reqwest::Url::parse(&self.url).expect("made above");
+        url.set_path("/api/v1/query");
+        url.query_pairs_mut()
+            .append_pair("query", expression)
+            .append_pair("time", &format!("{at:.3}"));
+        let answer: Value = serde_json::from_str(&get(url.as_str()).await?).ok()?;
+        let results = answer["data"]["result"].as_array()?;
+        assert!(
+            results.len() <= 1,
+            "`{expression}` has several series: {results:?}"
+        );
+        results.first()?["value"][1].as_str()?.parse().ok()
+    }
+}
+
+/// oteltap: an OTLP/HTTP receiver that prints each span as a line of JSON.
+pub(super) struct OtelTap {
+    program: Program,
+    /// The base URL for an exporter.
+    pub(super) url: String,
+}
+
+/// What identifies a span.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct SpanIds {
+    pub(super) trace: String,
+    pub(super) span: String,
+}
+
+impl OtelTap {
+    pub(super) async fn start(folder: &Path) -> Self {
+        let address = free_address();
+        let mut command = Command::new(component("TOKENCANARY_OTELTAP"));
+        command
+            .args(["--port", &address.port().to_string()])
+            .env("PYTHONUNBUFFERED", "1");
+        let mut program = Program::start("oteltap", folder, &mut command);
+        program
+            .until("open port", START, async || {
+                tokio::net::TcpStream::connect(address).await.ok()
+            })
+            .await;
+        Self {
+            program,
+            url: format!("http://{address}"),
+        }
+    }
+
+    /// The spans in order, once there are at least `count`.
+    pub(super) async fn spans_settled(&mut self, count: usize, within: Duration) -> Vec<SpanIds> {
+        let output = self.program.stdout_file();
+        let mut spans = self
+            .program
+            .until("all spans", within, async || {
+                Some(spans_in(&output)).filter(|spans| spans.len() >= count)
+            })
+            .await;
+        spans.sort();
+        spans
+    }
+}
+
+/// The spans in oteltap's output.
+fn spans_in(output: &Path) -> Vec<SpanIds> {
+    let text = std::fs::read_to_string(output).unwrap_or_default();
+    let complete = text.rfind('\n').map_or("", |end| &text[..end]);
+    complete
+        .lines()
+        .filter_map(|line| serde_json::from_str::<Value>(line).ok())
+        .filter_map(|span| {
+            Some(SpanIds {
+                trace: span["traceId"].as_str()?.to_owned(),
+                span: span["spanId"].as_str()?.to_owned(),
+            })
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
+    use opentelemetry_proto::tonic::trace::v1::{ResourceSpans, ScopeSpans, Span};
+    use prost::Message;
+
+    use super::super::proxy::RecordingProxy;
+    use super::*;
+    use crate::program::scratch;
+
+    const SOON: Duration = Duration::from_secs(30);
+
+    #[tokio::test]
+    async fn llama_answers_and_the_proxy_keeps_its_pages() {
+        let folder = scratch("llama_answers");
+        let mut llama = LlamaServer::start(&folder).await;
+        let proxy = RecordingProxy::start(&llama.url).await;
+        let body = serde_json::json!({
+            "model": "tiny", "max_tokens": 8,
+            "messages": [{"role": "user", "content": "the cat sat"}],
+        });
+        let answer: Value = reqwest::Client::new()
+            .post(format!("{}/v1/chat/completions", llama.url))
+            .json(&body)
+            .send()
+            .await
+            .expect("the server is ready")
+            .json()
+            .await
+            .expect("an answer is JSON");
+        assert_eq!(answer["usage"]["completion_tokens"], 8, "{answer}");
+
+        let through = llama
+            .program
+            .until("page through the proxy", SOON, async || {
+                get(&proxy.metrics_url()).await
+            })
+            .await;
+        let pages = proxy.pages();
+        assert_eq!(pages.len(), 1);
+        assert_eq!(pages[0].body, through.as_bytes());
+        assert_eq!(pages[0].value("llamacpp:tokens_predicted_total"), Some(8.0));
+        assert_eq!(pages[0].value("llamacpp:requests_processing"), Some(0.0));
+        assert_eq!(pages[0].value("llamacpp:tokens_predicted"), None);
+    }
+
+    #[tokio::test]
+    async fn prometheus_scrapes_and_answers_queries() {
+        let folder = scratch("prometheus_scrapes");
+        let llama = LlamaServer::start(&folder).await;
+        let target = llama.url.trim_start_matches("http://").to_owned();
+        let mut prometheus = Prometheus::start(&folder, &target).await;
+        let url = format!("{}/api/v1/query?query=up", prometheus.url);
+        prometheus
+            .program
+            .until("sample of `up`", SOON, async || {
+                get(&url).await.filter(|answer| answer.contains(r#","1"]"#))
+            })
+            .await;
+        assert_eq!(prometheus.value("absent(up)", 1e9).await, Some(1.0));
+        assert_eq!(prometheus.value("up", 1e9).await, None);
+    }
+
+    #[tokio::test]
+    async fn oteltap_prints_every_span() {
+        let folder = scratch("oteltap_prints");
+        let mut tap = OtelTap::start(&folder).await;
+        let span = |id: u8| Span {
+            trace_id: vec![0xab; 16],
+            span_id: vec![id; 8],
+            name: "chat tiny".into(),
+            ..Span::default()
+        };
+        let scope = ScopeSpans {
+            spans: vec![span(1), span(2)],
+            ..ScopeSpans::default()
+        };
+        let resource = ResourceSpans {
+            scope_spans: vec![scope],
+            ..ResourceSpans::default()
+        };
+        let request = ExportTraceServiceRequest {
+            resource_spans: vec![resource],
+        };
+        let status = reqwest::Client::new()
+            .post(format!("{}/v1/traces", tap.url))
+            .header("content-type", "application/x-protobuf")
+            .body(request.encode_to_vec())
+            .send()
+            .await
+            .expect("the receiver is ready")
+            .status();
+        assert_eq!(status.as_u16(), 200);
+        let spans = tap.spans_settled(2, SOON).await;
+        assert_eq!(spans[0].trace, "ab".repeat(16));
+        assert_eq!(
+            [&*spans[0].span, &*spans[1].span],
+            ["0101010101010101", "0202020202020202"]
+        );
+    }
+}
