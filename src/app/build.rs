@@ -21,7 +21,7 @@ use super::exporters;
 use super::join::{Join, Known};
 use super::ledger::Ledger;
 use super::{App, Extent, Setup};
-use crate::aggregate::{Live, SampleRing, StreamRules, Summary};
+use crate::aggregate::{Live, SampleRing, StreamRules, SummaryBuilder};
 use crate::client::{Cancel, Client, ClientSetup};
 use crate::clock::TimeAnchor;
 use crate::config::{Arrivals, Config, ProbeConfig, ServerMetrics, TargetConfig};
@@ -123,7 +123,7 @@ impl App {
     /// If a part cannot be made: a header that HTTP does not allow, a directory that cannot be
     /// written.
     pub fn build(setup: Setup, measuring: &Handle, other: Handle) -> anyhow::Result<Self> {
-        let Setup { config, anchor, connect, extent, outputs } = setup;
+        let Setup { command, config, anchor, connect, extent, outputs } = setup;
         let own = SelfMetrics::new().context("self metrics")?;
         let seed = config.seed.unwrap_or_else(draw_seed);
         let plans = streams(&config)?;
@@ -135,14 +135,16 @@ impl App {
         let parts = Parts { shared: &shared, connect: &connect, slots: &slots, seed, extent };
         let dispatches =
             plans.iter().map(|plan| parts.dispatch(plan)).collect::<anyhow::Result<Vec<_>>>()?;
+        let fetch = Fetch::new(anchor, FetchTimeouts { connect: PAGE_LIMIT, total: PAGE_LIMIT })?;
         let rules: Vec<_> =
             plans.iter().map(|plan| (Arc::clone(&plan.stream), rules(plan.probe))).collect();
-        let (outlets, exporters) = exporters::build(&config.export, &outputs, exporters::Parts {
-            anchor,
-            own: &own,
-            rules: &rules,
-        })?;
-        let summary = outputs.summary.then(|| Summary::new(&rules));
+        let (outlets, exporters) = exporters::build(
+            &config.export,
+            &outputs,
+            &exporters::Parts { anchor, own: &own, rules: &rules, fetch: &fetch },
+        )?;
+        let streams: Vec<_> = plans.iter().map(|plan| Arc::clone(&plan.stream)).collect();
+        let summary = outputs.summary.then(|| SummaryBuilder::new(&streams));
         let live = Arc::new(Mutex::new(Live::new(rules, config.targets.len())));
         let join = Join {
             anchor,
@@ -152,10 +154,10 @@ impl App {
             outlets,
             ledgers: dispatches.iter().map(|dispatch| dispatch.ledger.clone()).collect(),
         };
-        let fetch = Fetch::new(anchor, FetchTimeouts { connect: PAGE_LIMIT, total: PAGE_LIMIT })?;
         Ok(Self {
+            command,
             polls: polls(&config, (&fetch, &own))?,
-            streams: plans.iter().map(|plan| Arc::clone(&plan.stream)).collect(),
+            streams,
             anchor,
             seed,
             measuring: measuring.clone(),

@@ -30,6 +30,11 @@ const CLOSED_LOOP_PAUSE: Duration = Duration::from_millis(100);
 const RESERVED_OUTPUT: u64 = 4096;
 const DAY_NS: u64 = 86_400 * 1_000_000_000;
 
+/// Days since the Unix epoch, in UTC.
+pub(super) fn unix_day(anchor: TimeAnchor) -> u64 {
+    anchor.wall().unix_ns(anchor.now()) / DAY_NS
+}
+
 /// When the run was told to stop: what was due by then still becomes a record.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Stop {
@@ -261,7 +266,7 @@ impl Dispatch {
     /// Sends the request in a task of its own, if the budgets allow it.
     fn go(&mut self, ticket: Ticket, held: Held) {
         let prompt = self.workload.prompt();
-        let day = self.shared.anchor.wall().unix_ns(self.shared.anchor.now()) / DAY_NS;
+        let day = unix_day(self.shared.anchor);
         let output = prompt.output_tokens.map_or(RESERVED_OUTPUT, u64::from);
         let reserved = self
             .shared

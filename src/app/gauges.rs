@@ -1,21 +1,81 @@
-//! The gauges that are read when somebody looks: budgets, slots, the surface they go to.
+//! What the surface shows that nobody counts up: slots and budgets, read when somebody looks.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use tokio::net::TcpListener;
 
 use super::App;
-use super::dispatch::DAY_NS;
-use crate::export::catalog;
+use crate::clock::{MonoTime, TimeAnchor};
+use crate::config::Config;
+use crate::control::{Governor, Slots};
+use crate::export::catalog::{self, Metric};
 use crate::export::prometheus::Gauge;
 use crate::web::{Exposure, RunInfo, SurfaceState, router};
 
 impl App {
     /// The page, the API and `/metrics`, with the listener they are served on.
-    pub(super) fn surface(&mut self) -> Option<(TcpListener, axum::Router)> {
+    pub(super) fn surface(&mut self, ready: &Arc<AtomicBool>) -> Option<(TcpListener, axum::Router)> {
         let listener = self.listener.take()?;
         let loopback = listener.local_addr().is_ok_and(|address| address.ip().is_loopback());
         let exposure = if loopback { Exposure::Loopback } else { Exposure::Beyond };
-        Some((listener, router(self.surface_state(), exposure)))
+        let reader = Reader {
+            anchor: self.anchor,
+            governor: Arc::clone(&self.shared.governor),
+            slots: slots_by_name(&self.config, &self.slots),
+        };
+        let state = SurfaceState {
+            live: Arc::clone(&self.live),
+            anchor: self.anchor,
+            own: self.own.clone(),
+            gauges: Arc::new(move || reader.read()),
+            ready: Arc::clone(ready),
+            info: RunInfo {
+                version: env!("CARGO_PKG_VERSION"),
+                command: self.command,
+                seed: self.seed,
+                started_unix_ns: self.anchor.wall().unix_ns(MonoTime::ZERO),
+            },
+        };
+        Some((listener, router(state, exposure)))
     }
+}
+
+fn slots_by_name(config: &Config, slots: &[Slots]) -> Vec<(String, Slots)> {
+    let names = config.targets.iter().map(|target| target.name.clone());
+    names.zip(slots.iter().cloned()).collect()
+}
+
+/// What the gauges are read from.
+struct Reader {
+    anchor: TimeAnchor,
+    governor: Arc<Governor>,
+    slots: Vec<(String, Slots)>,
+}
+
+impl Reader {
+    fn read(&self) -> Vec<Gauge> {
+        let mut gauges = Vec::new();
+        let mut add = |metric: &'static Metric, target: Option<&str>, value: Option<f64>| {
+            if let Some(value) = value {
+                let labels = target.map(|name| ("target", name.to_owned())).into_iter().collect();
+                gauges.push(Gauge { metric, labels, value });
+            }
+        };
+        for (name, slots) in &self.slots {
+            add(&catalog::IN_FLIGHT, Some(name), Some(f64::from(slots.in_use())));
+            add(&catalog::IN_FLIGHT_LIMIT, Some(name), Some(f64::from(slots.cap())));
+        }
+        let used = self.governor.used(super::dispatch::unix_day(self.anchor));
+        add(&catalog::BUDGET_REQUESTS_USED, None, Some(count(used.requests)));
+        add(&catalog::BUDGET_REQUESTS_LIMIT, None, used.requests_limit.map(count));
+        add(&catalog::BUDGET_TOKENS_USED, None, Some(count(used.tokens)));
+        add(&catalog::BUDGET_TOKENS_LIMIT, None, used.tokens_limit.map(count));
+        gauges
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "metrics are floats; no budget is near 2^53")]
+fn count(value: u64) -> f64 {
+    value as f64
 }

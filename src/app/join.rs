@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 use tokio::time::{MissedTickBehavior, interval};
 
 use super::ledger::Ledger;
-use crate::aggregate::{Live, SampleRing, Summary};
+use crate::aggregate::{Live, SampleRing, Summary, SummaryBuilder};
 use crate::clock::TimeAnchor;
 use crate::export::offer;
 use crate::measurement::{Observed, RequestRecord, Sample};
@@ -34,7 +34,7 @@ pub(super) struct Known {
 pub(super) struct Join {
     pub(super) anchor: TimeAnchor,
     pub(super) live: Arc<Mutex<Live>>,
-    pub(super) summary: Option<Summary>,
+    pub(super) summary: Option<SummaryBuilder>,
     pub(super) known: Vec<Known>,
     pub(super) outlets: Vec<Outlet>,
     pub(super) ledgers: Vec<Ledger>,
@@ -62,7 +62,7 @@ impl Join {
             }
         }
         self.settle(&mut records);
-        self.summary
+        self.summary.map(SummaryBuilder::finish)
     }
 
     fn sample(&mut self, sample: Sample) {
@@ -82,7 +82,7 @@ impl Join {
             summary.observe(&observed);
         }
         for outlet in &self.outlets {
-            offer(&outlet.sender, &outlet.counters, &observed);
+            offer(&outlet.sender, &outlet.counters, Arc::clone(&observed));
         }
         self.live().observe(observed);
     }

@@ -42,6 +42,8 @@ use crate::transport::fetch::Fetch;
 
 /// What a run is made of.
 pub struct Setup {
+    /// The command that runs, as the page shows it.
+    pub command: &'static str,
     /// What to do.
     pub config: Config,
     /// The program's clock.
@@ -80,6 +82,7 @@ pub struct Outputs {
 
 /// A run that is built and has not begun.
 pub struct App {
+    command: &'static str,
     anchor: TimeAnchor,
     seed: u64,
     measuring: Handle,

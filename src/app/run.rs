@@ -5,6 +5,7 @@
 
 use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use anyhow::anyhow;
@@ -58,7 +59,8 @@ impl App {
         let mut stop = pin!(stop);
         let (shared, anchor) = (self.shared.clone(), self.anchor);
         let (drain, grace) = (self.config.drain, self.grace);
-        let mut tasks = self.spawn();
+        let ready = Arc::new(AtomicBool::new(true));
+        let mut tasks = self.spawn(&ready);
         let ended = {
             let until = until_ended(&mut tasks.dispatches, &shared, grace, stop.as_mut());
             tokio::select! {
@@ -68,6 +70,7 @@ impl App {
         };
         let deadline = Instant::now() + if matches!(ended, Ended::Stopped) { drain } else { Duration::ZERO };
         shared.stop.stop(anchor.now());
+        ready.store(false, Relaxed);
         while let Some(result) = tasks.dispatches.join_next().await {
             result.map_err(|error| died("dispatch", Some(error)))?;
         }
@@ -84,13 +87,18 @@ impl App {
         Ok(RunReport { summary, stopped: matches!(ended, Ended::Stopped), late })
     }
 
-    fn spawn(self) -> Tasks {
+    fn spawn(mut self, ready: &Arc<AtomicBool>) -> Tasks {
         let flush = CancellationToken::new();
         let stop = self.shared.stop.clone();
         let mut dispatches = JoinSet::new();
-        let web = self.surface().map(|(listener, router)| {
+        let web = self.surface(ready).map(|(listener, router)| {
             let ending = flush.clone();
-            self.other.spawn(crate::web::serve(listener, router, async move { ending.cancelled().await }))
+            self.other.spawn(async move {
+                let served = crate::web::serve(listener, router, ending.cancelled()).await;
+                if let Err(error) = served {
+                    tracing::error!(%error, "the page ended");
+                }
+            })
         });
         for dispatch in self.dispatches {
             dispatches.spawn_on(dispatch.run(), &self.measuring);

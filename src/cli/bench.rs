@@ -90,6 +90,7 @@ async fn run_plan(args: &Args, mut plan: Plan, runtimes: &Runtimes) -> anyhow::R
         seed: plan.config.seed,
     };
     let setup = Setup {
+        command: "bench",
         config: plan.config,
         anchor,
         connect: Arc::new(TcpConnect),

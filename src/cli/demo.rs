@@ -53,6 +53,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
         let listener = page(args.port).await?;
         greet(simulated, listener.local_addr()?, seed);
         let setup = Setup {
+            command: "demo",
             config: config(simulated, seed)?,
             anchor,
             connect: Arc::new(TcpConnect),

@@ -59,6 +59,7 @@ fn serve(mut config: Config) -> anyhow::Result<Exit> {
         }
         say(&format!("seed {seed}"));
         let setup = Setup {
+            command: "run",
             config,
             anchor: TimeAnchor::start(),
             connect: Arc::new(TcpConnect),

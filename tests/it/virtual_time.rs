@@ -72,6 +72,7 @@ impl World {
             async move { simulator.run().await }
         });
         let setup = Setup {
+            command: "test",
             config: self.config,
             anchor,
             connect: Arc::new(Pipes(simulator.clone())),
