@@ -140,10 +140,7 @@ mod tests {
         let full = feed.batch(BATCHING).await.expect("a batch");
         assert_eq!((full.len(), started.elapsed()), (3, Duration::ZERO));
         let rest = feed.batch(BATCHING).await.expect("a batch");
-        assert_eq!(
-            (rest.len(), started.elapsed()),
-            (1, Duration::from_secs(1))
-        );
+        assert_eq!((rest.len(), started.elapsed()), (1, Duration::from_secs(1)));
         drop(queue);
         assert!(feed.batch(BATCHING).await.is_none());
     }

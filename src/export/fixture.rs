@@ -27,7 +27,9 @@ pub(super) fn wall() -> WallAnchor {
 
 /// Counters in a registry of their own.
 pub(super) fn counters() -> ExportCounters {
-    SelfMetrics::new().expect("the metrics do not collide").export("test")
+    SelfMetrics::new()
+        .expect("the metrics do not collide")
+        .export("test")
 }
 
 /// All that ended one way or another.

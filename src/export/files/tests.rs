@@ -121,7 +121,11 @@ async fn a_directory_that_is_a_file_fails_every_record_and_nothing_else() {
     let dir = TempDir::new("blocked");
     let blocked = dir.0.join("taken");
     fs::write(&blocked, "a file").expect("a file can be written");
-    let counters = write(RecordFiles::single(blocked.join("below"), writing()), 0..300).await;
+    let counters = write(
+        RecordFiles::single(blocked.join("below"), writing()),
+        0..300,
+    )
+    .await;
     assert_eq!((counters.sent.get(), counters.failed.get()), (0, 300));
 }
 
