@@ -88,6 +88,7 @@ fn the_ring_is_bounded_and_uses_its_storage_again() {
         let until = ms((round + 1) * 10_000);
         windows.settle(until, until);
         assert!(windows.closed().count() <= KEPT);
+        assert_eq!(windows.open(), 0);
         if round == 100 {
             bytes = heap_bytes(&windows);
         }
@@ -118,7 +119,7 @@ fn open_windows_are_bounded_even_if_nothing_settles() {
         windows.observe(&ok(&stream, round * 10_000, &[100]));
     }
     assert_eq!(windows.open(), 256);
-    assert_eq!(windows.closed().count(), KEPT);
+    assert!((KEPT - 1..=KEPT).contains(&windows.closed().count()));
 }
 
 #[test]
