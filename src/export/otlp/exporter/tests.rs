@@ -1,0 +1,361 @@
+//! The exporter against small receivers over loopback, well-behaved and not.
+
+use std::sync::Mutex;
+
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use axum::routing::post;
+use opentelemetry_proto::tonic::collector::trace::v1::{
+    ExportTracePartialSuccess, ExportTraceServiceRequest, ExportTraceServiceResponse,
+};
+use opentelemetry_proto::tonic::common::v1::any_value::Value;
+use opentelemetry_proto::tonic::common::v1::{AnyValue, KeyValue};
+use opentelemetry_proto::tonic::trace::v1::Span;
+use prost::Message;
+use tokio::net::TcpListener;
+
+use super::*;
+use crate::config::Secret;
+use crate::export::fixture::{STALL, counters, numbered, settled};
+use crate::export::offer;
+
+/// Quick enough for a test, slow enough for a busy machine.
+const QUICK: Pace = Pace {
+    batching: Batching {
+        size: 4,
+        linger: Duration::from_millis(20),
+    },
+    timeouts: FetchTimeouts {
+        connect: Duration::from_secs(2),
+        total: Duration::from_secs(2),
+    },
+    backoff: Backoff {
+        first: Duration::from_millis(5),
+        longest: Duration::from_millis(20),
+        tries: 4,
+    },
+};
+
+/// What a receiver answers to one request.
+#[derive(Debug, Clone, Copy)]
+enum Reply {
+    Take,
+    Reject(i64),
+    Status(u16),
+    Html,
+    Hang,
+}
+
+/// A receiver that answers by its script, the last reply for ever, and keeps what it took.
+#[derive(Debug)]
+struct Receiver {
+    url: String,
+    script: Mutex<Vec<Reply>>,
+    requests: Mutex<Vec<HeaderMap>>,
+    taken: Mutex<Vec<ExportTraceServiceRequest>>,
+}
+
+impl Receiver {
+    async fn start(script: &[Reply]) -> Arc<Self> {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let address = listener.local_addr().expect("a bound socket");
+        let receiver = Arc::new(Self {
+            // Not the usual path: the URL must be used as it stands.
+            url: format!("http://{address}/tenant/spans?x=1"),
+            script: Mutex::new(script.iter().rev().copied().collect()),
+            requests: Mutex::default(),
+            taken: Mutex::default(),
+        });
+        let router = Router::new()
+            .route("/tenant/spans", post(receive))
+            .with_state(receiver.clone());
+        tokio::spawn(async move { axum::serve(listener, router).await });
+        receiver
+    }
+
+    fn next(&self) -> Reply {
+        let mut script = self.script.lock().expect("no test panics with it");
+        let last = *script.last().expect("a script is not empty");
+        if script.len() > 1 {
+            script.pop();
+        }
+        last
+    }
+
+    /// The answer to one request; `None` to hang.
+    fn answer(&self, headers: HeaderMap, request: ExportTraceServiceRequest) -> Option<Response> {
+        let mut requests = self.requests.lock().expect("no test panics with it");
+        requests.push(headers);
+        match self.next() {
+            Reply::Take => {
+                let mut taken = self.taken.lock().expect("no test panics with it");
+                taken.push(request);
+                let answer = ExportTraceServiceResponse::default();
+                Some(answer.encode_to_vec().into_response())
+            }
+            Reply::Reject(rejected_spans) => {
+                let partial_success = Some(ExportTracePartialSuccess {
+                    rejected_spans,
+                    error_message: "as the script says".to_owned(),
+                });
+                let answer = ExportTraceServiceResponse { partial_success };
+                Some(answer.encode_to_vec().into_response())
+            }
+            Reply::Status(status) => {
+                let status = StatusCode::from_u16(status).expect("a status");
+                Some(status.into_response())
+            }
+            Reply::Html => Some("<!DOCTYPE html><title>Welcome</title>".into_response()),
+            Reply::Hang => None,
+        }
+    }
+
+    fn requests(&self) -> usize {
+        self.requests.lock().expect("no test panics with it").len()
+    }
+
+    fn spans(&self) -> Vec<Span> {
+        let taken = self.taken.lock().expect("no test panics with it");
+        taken
+            .iter()
+            .flat_map(|request| &request.resource_spans)
+            .flat_map(|resource| &resource.scope_spans)
+            .flat_map(|scope| scope.spans.clone())
+            .collect()
+    }
+}
+
+async fn receive(
+    State(receiver): State<Arc<Receiver>>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
+    let request = ExportTraceServiceRequest::decode(body).expect("a request in protobuf");
+    match receiver.answer(headers, request) {
+        Some(response) => response,
+        None => std::future::pending().await,
+    }
+}
+
+fn exporter(url: &str, pace: Pace) -> OtlpSpans {
+    let config = OtlpConfig {
+        traces_url: url.to_owned(),
+        headers: vec![("x-tenant".to_owned(), Secret::new("s3cret"))],
+        queue: 64,
+    };
+    let setup = OtlpSetup {
+        config: &config,
+        anchor: TimeAnchor::start(),
+        stalls: StallRules::new(vec![STALL]),
+        counters: counters(),
+        instance: "instance-1".to_owned(),
+    };
+    OtlpSpans::paced(setup, pace).expect("a usable configuration")
+}
+
+/// Offers `spans` spans, ends the input, runs the exporter to its end, and checks the account:
+/// (sent, rejected, failed).
+async fn send(exporter: OtlpSpans, spans: u64) -> (u64, u64, u64) {
+    let counters = exporter.counters.clone();
+    let (queue, input) = mpsc::channel(64);
+    for sequence in 0..spans {
+        offer(&queue, &counters, numbered(sequence));
+    }
+    drop(queue);
+    Box::new(exporter)
+        .run(input, CancellationToken::new())
+        .await;
+    assert_eq!(counters.accepted.get(), spans);
+    assert_eq!(settled(&counters), spans);
+    (
+        counters.sent.get(),
+        counters.rejected.get(),
+        counters.failed.get(),
+    )
+}
+
+fn attribute<'a>(attributes: &'a [KeyValue], key: &str) -> Option<&'a Value> {
+    let found = attributes.iter().find(|pair| pair.key == key)?;
+    let AnyValue { value, .. } = found.value.as_ref()?;
+    value.as_ref()
+}
+
+fn text(text: &str) -> Value {
+    Value::StringValue(text.to_owned())
+}
+
+#[tokio::test]
+async fn every_span_arrives_with_its_ids_and_attributes() {
+    let receiver = Receiver::start(&[Reply::Take]).await;
+    assert_eq!(send(exporter(&receiver.url, QUICK), 10).await, (10, 0, 0));
+    assert_eq!(receiver.requests(), 3, "4 + 4 + 2");
+    let spans = receiver.spans();
+    for (number, span) in (0_i64..).zip(&spans) {
+        assert_eq!(
+            span.trace_id,
+            [
+                0x01, 0x23, 0x45, 0x67, 0x89, 0xab, 0xcd, 0xef, //
+                0x01, 0x23, 0x45, 0x67, 0x89, 0xab, 0xcd, 0xef
+            ]
+        );
+        assert_eq!(span.span_id, (1_000 + number).to_be_bytes());
+        assert!(span.parent_span_id.is_empty());
+        assert_eq!(span.kind, 3, "CLIENT");
+        assert_eq!(span.name, "chat qwen");
+        assert_eq!(
+            span.end_time_unix_nano - span.start_time_unix_nano,
+            43_400_000
+        );
+        assert_eq!(
+            attribute(&span.attributes, "tokencanary.sequence"),
+            Some(&Value::IntValue(number))
+        );
+        assert_eq!(
+            attribute(&span.attributes, "tokencanary.ttft"),
+            Some(&Value::DoubleValue(0.0102))
+        );
+        assert_eq!(attribute(&span.attributes, "error.type"), None);
+    }
+    assert_eq!(spans.len(), 10);
+}
+
+#[tokio::test]
+async fn the_request_names_us_and_carries_the_configured_headers() {
+    let receiver = Receiver::start(&[Reply::Take]).await;
+    send(exporter(&receiver.url, QUICK), 1).await;
+    let requests = receiver.requests.lock().expect("no test panics with it");
+    assert_eq!(requests[0]["content-type"], "application/x-protobuf");
+    assert_eq!(requests[0]["x-tenant"], "s3cret");
+    drop(requests);
+    let taken = receiver.taken.lock().expect("no test panics with it");
+    let resource = taken[0].resource_spans[0].resource.as_ref();
+    let attributes = &resource.expect("a resource").attributes;
+    for (key, value) in [
+        ("service.name", "tokencanary"),
+        ("service.version", env!("CARGO_PKG_VERSION")),
+        ("service.instance.id", "instance-1"),
+    ] {
+        assert_eq!(attribute(attributes, key), Some(&text(value)), "{key}");
+    }
+}
+
+#[tokio::test]
+async fn a_partial_success_counts_what_was_rejected() {
+    let receiver = Receiver::start(&[Reply::Reject(3), Reply::Take, Reply::Reject(99)]).await;
+    // 4 spans of which 3 are rejected, 4 taken, 2 of which "99" are rejected.
+    assert_eq!(send(exporter(&receiver.url, QUICK), 10).await, (5, 5, 0));
+}
+
+#[tokio::test]
+async fn a_busy_receiver_gets_the_same_batch_again_and_once_only() {
+    let receiver = Receiver::start(&[Reply::Status(503), Reply::Status(503), Reply::Take]).await;
+    assert_eq!(send(exporter(&receiver.url, QUICK), 3).await, (3, 0, 0));
+    assert_eq!(receiver.requests(), 3);
+    assert_eq!(receiver.spans().len(), 3);
+}
+
+#[tokio::test]
+async fn a_receiver_that_stays_busy_costs_its_batch_after_the_last_try() {
+    let busy = Reply::Status(429);
+    let receiver = Receiver::start(&[busy, busy, busy, busy, Reply::Take]).await;
+    assert_eq!(send(exporter(&receiver.url, QUICK), 6).await, (2, 0, 4));
+    assert_eq!(receiver.requests(), 5);
+}
+
+#[tokio::test]
+async fn a_final_refusal_is_not_tried_again() {
+    for reply in [Reply::Status(400), Reply::Status(413), Reply::Html] {
+        let receiver = Receiver::start(&[reply, Reply::Take]).await;
+        assert_eq!(
+            send(exporter(&receiver.url, QUICK), 6).await,
+            (2, 0, 4),
+            "{reply:?}"
+        );
+        assert_eq!(receiver.requests(), 2, "{reply:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_hanging_receiver_is_left_after_its_time_and_tried_again() {
+    let receiver = Receiver::start(&[Reply::Hang, Reply::Take]).await;
+    let mut pace = QUICK;
+    pace.timeouts.total = Duration::from_millis(100);
+    assert_eq!(send(exporter(&receiver.url, pace), 2).await, (2, 0, 0));
+    assert_eq!(receiver.requests(), 2);
+}
+
+/// A URL at which nobody listens.
+async fn dead_url() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let address = listener.local_addr().expect("a bound socket");
+    format!("http://{address}/v1/traces")
+}
+
+#[tokio::test]
+async fn a_dead_port_fails_every_span_after_the_last_try() {
+    assert_eq!(send(exporter(&dead_url().await, QUICK), 9).await, (0, 0, 9));
+}
+
+#[tokio::test]
+async fn at_the_deadline_everything_left_fails_at_once() {
+    let mut pace = QUICK;
+    pace.backoff.first = Duration::from_hours(1);
+    pace.backoff.longest = Duration::from_hours(1);
+    let exporter = exporter(&dead_url().await, pace);
+    let (counters, hook) = (exporter.counters.clone(), exporter.hook.clone());
+    let (queue, input) = mpsc::channel(8);
+    for sequence in 0..14 {
+        offer(&queue, &counters, numbered(sequence));
+    }
+    drop(queue);
+    let deadline = CancellationToken::new();
+    let running = tokio::spawn(Box::new(exporter).run(input, deadline.clone()));
+    while hook.requests() == 0 {
+        tokio::task::yield_now().await;
+    }
+    deadline.cancel();
+    running.await.expect("the exporter ends at the deadline");
+    assert_eq!(
+        (counters.dropped.get(), counters.failed.get()),
+        (6, 8),
+        "a queue of 8 took 8"
+    );
+    assert_eq!(settled(&counters), counters.accepted.get());
+}
+
+#[tokio::test]
+async fn an_exporter_that_is_aborted_leaves_a_closed_account() {
+    let receiver = Receiver::start(&[Reply::Hang]).await;
+    let exporter = exporter(&receiver.url, QUICK);
+    let counters = exporter.counters.clone();
+    let (queue, input) = mpsc::channel(64);
+    for sequence in 0..10 {
+        offer(&queue, &counters, numbered(sequence));
+    }
+    let running = tokio::spawn(Box::new(exporter).run(input, CancellationToken::new()));
+    while receiver.requests() == 0 {
+        tokio::task::yield_now().await;
+    }
+    running.abort();
+    assert!(running.await.expect_err("it was aborted").is_cancelled());
+    offer(&queue, &counters, numbered(10));
+    assert_eq!(counters.failed.get(), 11);
+    assert_eq!(settled(&counters), counters.accepted.get());
+}
+
+#[test]
+fn a_header_that_cannot_be_sent_is_refused_without_its_value() {
+    let config = OtlpConfig {
+        traces_url: "http://127.0.0.1:4318/v1/traces".to_owned(),
+        headers: vec![("x-key".to_owned(), Secret::new("line\nbreak"))],
+        queue: 1,
+    };
+    let error = headers(&config).expect_err("a line break ends a header");
+    assert_eq!(
+        error.to_string(),
+        "header `x-key` cannot be sent; wanted a name and a value of visible ASCII characters"
+    );
+}

@@ -1,0 +1,376 @@
+//! A record as one JSON object: the schema `tokencanary.request/1`.
+//!
+//! Within `/1` fields are only added. Durations and times are milliseconds with all their
+//! nanoseconds, at most six decimals. A mark that was not reached is null; for a refused
+//! arrival everything from `start` on is null, counts of what came included, since nothing was
+//! asked. What describes chunks (`first_chunk`, `stalls`) is null where no chunk came.
+//!
+//! Not here: files. Pure.
+
+use std::time::Duration;
+
+use serde::{Serialize, Serializer};
+
+use crate::clock::{MonoTime, WallAnchor};
+use crate::measurement::{
+    Api, CacheMode, ClockSource, ConnectionPolicy, FirstChunk, Observed, Outcome, RefusedReason,
+    RequestError, RequestRecord, StallRule, StateAt, TokenSource,
+};
+
+/// What the operator may choose about a line.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct RecordOptions {
+    /// When a chunk gap of this stream is a stall.
+    pub stall: StallRule,
+    /// Whether `chunk_gaps_ms` is filled.
+    pub gaps: bool,
+}
+
+/// `observed` as one JSON object, without a line break.
+///
+/// # Panics
+///
+/// Never: a record holds nothing that JSON cannot.
+#[must_use]
+pub fn to_json_line(observed: &Observed, wall: &WallAnchor, options: RecordOptions) -> String {
+    serde_json::to_string(&Line::new(observed, wall, options))
+        .expect("texts and numbers always have a JSON form")
+}
+
+/// Milliseconds. The quotient is correctly rounded, so its shortest form has no noise.
+#[derive(Clone, Copy)]
+struct Ms(Duration);
+
+impl Serialize for Ms {
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "exact up to 104 days; a request is given up long before"
+    )]
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_f64(self.0.as_nanos() as f64 / 1e6)
+    }
+}
+
+fn ms(span: Option<Duration>) -> Option<Ms> {
+    span.map(Ms)
+}
+
+#[derive(Serialize)]
+struct Line<'a> {
+    schema: &'static str,
+    sequence: u64,
+    target: &'a str,
+    endpoint: &'a str,
+    probe: &'a str,
+    model: Option<&'a str>,
+    api: Api,
+    cache: CacheMode,
+    connection: ConnectionPolicy,
+    reused: Option<bool>,
+    refused_reason: Option<RefusedReason>,
+    trace_id: String,
+    span_id: String,
+    request_id: String,
+    clock: ClockSource,
+    merged_chunks: u32,
+    lagged: bool,
+    intended_unix_ns: u64,
+    start_unix_ns: Option<u64>,
+    waits_ms: Waits,
+    phases_ms: Phases,
+    times_ms: Times,
+    itl_ms: Option<Ms>,
+    first_chunk: Option<FirstChunk>,
+    max_gap_ms: Option<Ms>,
+    stalls: Option<usize>,
+    chunk_gaps_ms: Vec<Ms>,
+    service_time_ms: Option<Ms>,
+    response_time_ms: Option<Ms>,
+    tokens: Tokens,
+    chunks: Option<usize>,
+    bytes: Option<u64>,
+    outcome: Outcome,
+    http_status: Option<u16>,
+    finish_reason: Option<&'a str>,
+    error: Option<&'a RequestError>,
+    server: Server,
+    /// Not read in this version.
+    gpu: Option<()>,
+}
+
+#[derive(Serialize)]
+struct Waits {
+    slot: Option<Ms>,
+    schedule_lag: Option<Ms>,
+    read_lag: Option<Ms>,
+}
+
+/// Durations, each from the end of the one before.
+#[derive(Serialize)]
+struct Phases {
+    dns: Option<Ms>,
+    connect: Option<Ms>,
+    tls: Option<Ms>,
+}
+
+/// From start.
+#[derive(Serialize)]
+struct Times {
+    sent: Option<Ms>,
+    headers: Option<Ms>,
+    first_byte: Option<Ms>,
+    first_event: Option<Ms>,
+    ttft: Option<Ms>,
+    ttfo: Option<Ms>,
+    last_token: Option<Ms>,
+    end: Option<Ms>,
+}
+
+#[derive(Serialize)]
+struct Tokens {
+    input: Option<u32>,
+    output: Option<u32>,
+    reasoning: Option<u32>,
+    cached: Option<u32>,
+    source: Option<TokenSource>,
+    requested_input: u32,
+    requested_output: u32,
+}
+
+#[derive(Serialize)]
+struct Server {
+    intended: Option<State>,
+    /// Not joined in this version.
+    first_token: Option<State>,
+    /// Not joined in this version.
+    end: Option<State>,
+}
+
+#[derive(Serialize)]
+struct State {
+    running: Option<f64>,
+    waiting: Option<f64>,
+    kv_usage: Option<f64>,
+    age_ms: f64,
+}
+
+impl<'a> Line<'a> {
+    fn new(observed: &'a Observed, wall: &WallAnchor, options: RecordOptions) -> Self {
+        let record = &observed.record;
+        let (stream, time) = (&*record.stream, &record.timeline);
+        let started = time.start.is_some();
+        let chunked = !record.chunks.is_empty();
+        let gaps = options.gaps.then(|| record.chunks.gaps().map(Ms).collect());
+        Self {
+            schema: "tokencanary.request/1",
+            sequence: record.sequence,
+            target: &stream.target,
+            endpoint: &stream.endpoint,
+            probe: &stream.probe,
+            model: stream.model.get().map(|name| &**name),
+            api: stream.api,
+            cache: stream.cache,
+            connection: stream.connection,
+            reused: record.reused,
+            refused_reason: record.refused,
+            trace_id: record.ids.trace_hex(),
+            span_id: record.ids.span_hex(),
+            request_id: record.ids.request_id(),
+            clock: record.clock,
+            // Reads are stamped by ourselves: which were merged is known with kernel stamps.
+            merged_chunks: 0,
+            lagged: record.is_lagged(),
+            intended_unix_ns: wall.unix_ns(time.intended),
+            start_unix_ns: time.start.map(|at| wall.unix_ns(at)),
+            waits_ms: Waits {
+                slot: ms(record.slot_wait()),
+                schedule_lag: ms(record.schedule_lag()),
+                read_lag: ms(record.read_lag()),
+            },
+            phases_ms: Phases::new(record),
+            times_ms: Times::new(record),
+            itl_ms: ms(record.itl()),
+            first_chunk: chunked.then(|| record.first_chunk()),
+            max_gap_ms: ms(record.max_gap()),
+            stalls: chunked.then(|| record.stalls(options.stall).len()),
+            chunk_gaps_ms: gaps.unwrap_or_default(),
+            service_time_ms: ms(record.service_time()),
+            response_time_ms: ms(record.response_time()),
+            tokens: Tokens::new(record),
+            chunks: started.then(|| record.chunks.len()),
+            bytes: started.then_some(record.bytes),
+            outcome: record.outcome,
+            http_status: record.http_status,
+            finish_reason: record.finish_reason.as_deref(),
+            error: record.error.as_ref(),
+            server: Server {
+                intended: observed.at_intended.map(State::from),
+                first_token: None,
+                end: None,
+            },
+            gpu: None,
+        }
+    }
+}
+
+impl Phases {
+    fn new(record: &RequestRecord) -> Self {
+        let time = &record.timeline;
+        let span = |from: Option<MonoTime>, to: Option<MonoTime>| ms(Some(to?.since(from?)));
+        Self {
+            dns: span(time.start, time.resolved),
+            connect: span(time.resolved.or(time.start), time.connected),
+            tls: span(time.connected, time.tls_done),
+        }
+    }
+}
+
+impl Times {
+    fn new(record: &RequestRecord) -> Self {
+        let time = &record.timeline;
+        let after = |mark: Option<MonoTime>| ms(Some(mark?.since(time.start?)));
+        Self {
+            sent: after(time.sent),
+            headers: after(time.headers),
+            first_byte: after(time.first_byte),
+            first_event: after(time.first_event),
+            ttft: ms(record.ttft()),
+            ttfo: ms(record.ttfo()),
+            last_token: after(time.last_token),
+            end: after(time.end),
+        }
+    }
+}
+
+impl Tokens {
+    fn new(record: &RequestRecord) -> Self {
+        let tokens = &record.tokens;
+        Self {
+            input: tokens.input,
+            output: tokens.output,
+            reasoning: tokens.reasoning,
+            cached: tokens.cached,
+            source: tokens.source,
+            requested_input: tokens.requested_input,
+            requested_output: tokens.requested_output,
+        }
+    }
+}
+
+impl From<StateAt> for State {
+    fn from(state: StateAt) -> Self {
+        Self {
+            running: state.running,
+            waiting: state.waiting,
+            kv_usage: state.kv_usage,
+            // It was multiplied from seconds: nanoseconds are real, the rest is noise.
+            age_ms: (state.age_ms * 1e6).round() / 1e6,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::export::fixture::{STALL, no_connection, refused, streamed, unary, wall};
+
+    fn check(observed: &Observed, gaps: bool, expected: &str) {
+        let options = RecordOptions { stall: STALL, gaps };
+        let line = to_json_line(observed, &wall(), options);
+        assert_eq!(line, expected.replace('\n', ""));
+    }
+
+    #[test]
+    fn a_streamed_answer_has_every_mark() {
+        check(
+            &streamed(),
+            true,
+            r#"{"schema":"tokencanary.request/1","sequence":17,"target":"qwen-prod","endpoint":"http://vllm.svc:8000","probe":"short-chat","model":"qwen",
+"api":"chat","cache":"cold","connection":"pooled","reused":true,"refused_reason":null,
+"trace_id":"0123456789abcdef0123456789abcdef","span_id":"00f067aa0ba902c8","request_id":"tokencanary-0123456789abcdef0123456789abcdef","clock":"user","merged_chunks":0,"lagged":false,
+"intended_unix_ns":1795953601000000000,"start_unix_ns":1795953601002250000,
+"waits_ms":{"slot":2.0,"schedule_lag":0.25,"read_lag":null},"phases_ms":{"dns":null,"connect":null,"tls":null},
+"times_ms":{"sent":0.1,"headers":9.8,"first_byte":9.9,"first_event":10.0,"ttft":10.2,"ttfo":12.0,"last_token":43.0,"end":43.4},
+"itl_ms":8.2,"first_chunk":"assumed","max_gap_ms":30.0,"stalls":1,"chunk_gaps_ms":[1.8,1.0,30.0],
+"service_time_ms":43.0,"response_time_ms":45.25,
+"tokens":{"input":130,"output":5,"reasoning":1,"cached":0,"source":"usage","requested_input":128,"requested_output":64},
+"chunks":4,"bytes":31244,"outcome":"ok","http_status":200,"finish_reason":"length","error":null,
+"server":{"intended":{"running":3.0,"waiting":0.0,"kv_usage":0.41,"age_ms":180.5},"first_token":null,"end":null},"gpu":null}"#,
+        );
+    }
+
+    #[test]
+    fn a_refused_arrival_is_null_from_start_on() {
+        check(
+            &refused(),
+            true,
+            r#"{"schema":"tokencanary.request/1","sequence":18,"target":"qwen-prod","endpoint":"http://vllm.svc:8000","probe":"short-chat","model":"qwen",
+"api":"chat","cache":"cold","connection":"pooled","reused":null,"refused_reason":"in_flight",
+"trace_id":"0123456789abcdef0123456789abcdef","span_id":"00f067aa0ba902c9","request_id":"tokencanary-0123456789abcdef0123456789abcdef","clock":"user","merged_chunks":0,"lagged":false,
+"intended_unix_ns":1795953601000000000,"start_unix_ns":null,
+"waits_ms":{"slot":null,"schedule_lag":null,"read_lag":null},"phases_ms":{"dns":null,"connect":null,"tls":null},
+"times_ms":{"sent":null,"headers":null,"first_byte":null,"first_event":null,"ttft":null,"ttfo":null,"last_token":null,"end":null},
+"itl_ms":null,"first_chunk":null,"max_gap_ms":null,"stalls":null,"chunk_gaps_ms":[],
+"service_time_ms":null,"response_time_ms":null,
+"tokens":{"input":null,"output":null,"reasoning":null,"cached":null,"source":null,"requested_input":128,"requested_output":64},
+"chunks":null,"bytes":null,"outcome":"refused","http_status":null,"finish_reason":null,"error":null,
+"server":{"intended":null,"first_token":null,"end":null},"gpu":null}"#,
+        );
+    }
+
+    #[test]
+    fn a_failed_connect_keeps_the_marks_it_reached() {
+        check(
+            &no_connection(),
+            false,
+            r#"{"schema":"tokencanary.request/1","sequence":19,"target":"qwen-prod","endpoint":"http://vllm.svc:8000","probe":"short-chat","model":null,
+"api":"chat","cache":"cold","connection":"new","reused":false,"refused_reason":null,
+"trace_id":"0123456789abcdef0123456789abcdef","span_id":"00f067aa0ba902ca","request_id":"tokencanary-0123456789abcdef0123456789abcdef","clock":"user","merged_chunks":0,"lagged":false,
+"intended_unix_ns":1795953601000000000,"start_unix_ns":1795953601000060000,
+"waits_ms":{"slot":0.0,"schedule_lag":0.06,"read_lag":null},"phases_ms":{"dns":0.5,"connect":null,"tls":null},
+"times_ms":{"sent":null,"headers":null,"first_byte":null,"first_event":null,"ttft":null,"ttfo":null,"last_token":null,"end":0.9},
+"itl_ms":null,"first_chunk":null,"max_gap_ms":null,"stalls":null,"chunk_gaps_ms":[],
+"service_time_ms":null,"response_time_ms":null,
+"tokens":{"input":null,"output":null,"reasoning":null,"cached":null,"source":null,"requested_input":128,"requested_output":64},
+"chunks":0,"bytes":0,"outcome":"connect","http_status":null,"finish_reason":null,"error":{"kind":"connection refused","message":"tcp connect: \"refused\""},
+"server":{"intended":null,"first_token":null,"end":null},"gpu":null}"#,
+        );
+    }
+
+    #[test]
+    fn a_unary_answer_has_phases_and_no_token_times() {
+        check(
+            &unary(),
+            false,
+            r#"{"schema":"tokencanary.request/1","sequence":20,"target":"qwen-prod","endpoint":"http://vllm.svc:8000","probe":"short-chat","model":"qwen",
+"api":"chat","cache":"cold","connection":"pooled","reused":false,"refused_reason":null,
+"trace_id":"0123456789abcdef0123456789abcdef","span_id":"00f067aa0ba902cb","request_id":"tokencanary-0123456789abcdef0123456789abcdef","clock":"user","merged_chunks":0,"lagged":false,
+"intended_unix_ns":1795953601000000000,"start_unix_ns":1795953601000000000,
+"waits_ms":{"slot":0.0,"schedule_lag":0.0,"read_lag":null},"phases_ms":{"dns":0.5,"connect":0.25,"tls":null},
+"times_ms":{"sent":0.81,"headers":320.0,"first_byte":320.0,"first_event":null,"ttft":null,"ttfo":null,"last_token":320.1,"end":320.1},
+"itl_ms":null,"first_chunk":null,"max_gap_ms":null,"stalls":null,"chunk_gaps_ms":[],
+"service_time_ms":320.1,"response_time_ms":320.1,
+"tokens":{"input":130,"output":64,"reasoning":null,"cached":null,"source":"usage","requested_input":128,"requested_output":64},
+"chunks":0,"bytes":812,"outcome":"ok","http_status":200,"finish_reason":"stop","error":null,
+"server":{"intended":{"running":3.0,"waiting":0.0,"kv_usage":0.41,"age_ms":180.5},"first_token":null,"end":null},"gpu":null}"#,
+        );
+    }
+
+    #[test]
+    fn an_age_shows_no_float_noise() {
+        let mut observed = streamed();
+        if let Some(state) = &mut observed.at_intended {
+            state.age_ms = 0.180_300_1 * 1e3 + 1e-11;
+            state.kv_usage = None;
+        }
+        let options = RecordOptions {
+            stall: STALL,
+            gaps: false,
+        };
+        let line = to_json_line(&observed, &wall(), options);
+        assert!(
+            line.contains(r#""kv_usage":null,"age_ms":180.3001}"#),
+            "{line}"
+        );
+    }
+}
