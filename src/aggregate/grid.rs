@@ -63,7 +63,8 @@ pub(super) fn index(value: f64) -> i16 {
     let exponent = i16::try_from(bits >> 52).expect("a positive double has 11 bits here") - 1023;
     let mantissa = f64::from_bits((bits & FRACTION) | 1.0_f64.to_bits());
     let below = MANTISSAS.partition_point(|bound| *bound < mantissa);
-    exponent * PER_OCTAVE + i16::try_from(below).expect("the table has 32 entries")
+    // Clamped above the grid, so that the largest doubles do not leave the range of an index.
+    exponent.min(30) * PER_OCTAVE + i16::try_from(below).expect("the table has 32 entries")
 }
 
 /// The upper bound of bucket `index`, which is the lower bound of the next.

@@ -10,6 +10,8 @@ mod join;
 mod live;
 mod measure;
 pub mod rank;
+mod stats;
+mod summary;
 mod totals;
 mod window;
 
@@ -17,11 +19,17 @@ mod window;
 pub(crate) mod fixture;
 #[cfg(test)]
 mod histogram_tests;
+#[cfg(test)]
+mod live_tests;
+#[cfg(test)]
+mod window_tests;
 
 pub use histogram::{Histogram, Native};
 pub use join::SampleRing;
 pub use live::{LAST_REQUESTS, Live, SPANS, StreamLive, StreamRules};
 pub use measure::{Measure, Reading};
 pub use rank::Quantile;
+pub use stats::Stats;
+pub use summary::{FailureAware, Metrics, Summary, SummaryBuilder, Throughput};
 pub use totals::Totals;
 pub use window::{KEPT, Window, Windows};

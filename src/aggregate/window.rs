@@ -13,7 +13,7 @@ use super::measure::{Measure, Reading};
 use crate::clock::MonoTime;
 use crate::measurement::{Observed, Outcome};
 
-/// Windows kept of each length, open ones included while there are few.
+/// Closed windows kept of each length; one fewer while its storage is in use again.
 pub const KEPT: usize = 90;
 
 /// Most windows open at once; the oldest is closed when one more is needed. Covers a total
@@ -274,7 +274,7 @@ impl Windows {
     }
 
     fn is_full(&self) -> bool {
-        self.closed.len() + self.open.len() >= KEPT
+        self.closed.len() >= KEPT
     }
 
     fn mark_incomplete(&mut self, start: MonoTime) {
@@ -287,7 +287,8 @@ impl Windows {
                 }
             }
             // Closed without a record: the record that came late is all it ever had.
-            Err(0) if self.is_full() => {}
+            // Older than all that is kept, of which one may be in use again.
+            Err(0) if self.closed.len() + 1 >= KEPT => {}
             Err(_) => {
                 let mut window = self.take(start);
                 window.incomplete = true;

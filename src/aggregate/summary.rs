@@ -1,0 +1,384 @@
+//! The numbers of one run, as `bench` prints them and writes to `summary.json`.
+//!
+//! Values are kept whole, up to [`EXACT`] per metric, so quantiles are exact; beyond that they
+//! come from the histogram and `exact` says so. Counts, means and deviations are exact always.
+//! Latencies are in milliseconds. What is absent is `null`, never 0; a quantile among failures
+//! is the text `never`.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::measure::{Measure, Reading};
+use super::stats::{Stats, Values};
+use super::{Quantile, rank};
+use crate::clock::MonoTime;
+use crate::measurement::{Observed, Outcome, RequestRecord, Stream, TokenSource};
+
+/// Schema of `summary.json`. Within `/1` fields are only added.
+pub const SCHEMA: &str = "tokencanary.summary/1";
+
+/// Values kept per metric.
+pub const EXACT: usize = 1_000_000;
+
+/// Milliseconds per second.
+const MS: f64 = 1e3;
+
+/// The numbers of one run.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Summary {
+    /// [`SCHEMA`].
+    pub schema: &'static str,
+    /// Whether arrivals waited for their predecessors: then response time cannot show omission.
+    pub closed_loop: bool,
+    /// All records.
+    pub records: u64,
+    /// Records by outcome, those that occurred.
+    pub outcomes: BTreeMap<&'static str, u64>,
+    /// Records whose own lag is too large for a verdict.
+    pub lagged: u64,
+    /// Statistics of each metric that has values.
+    pub metrics: Metrics,
+    /// Quantiles of TTFT, a failure being +∞, milliseconds.
+    pub ttft_or_failure: FailureAware,
+    /// Quantiles of response time, a failure being +∞, milliseconds.
+    pub response_time_or_failure: FailureAware,
+    /// Rates over the time from the first start to the last end.
+    pub throughput: Throughput,
+}
+
+/// Statistics per metric; `None` where no record has one.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Metrics {
+    /// Start to first token, ms.
+    pub ttft: Option<Stats>,
+    /// Start to first token that is not reasoning, ms.
+    pub ttfo: Option<Stats>,
+    /// Mean time between tokens of one request, ms.
+    pub itl: Option<Stats>,
+    /// Time between chunks, ms.
+    pub chunk_gap: Option<Stats>,
+    /// Start to last token, ms.
+    pub service_time: Option<Stats>,
+    /// Due to last token, ms.
+    pub response_time: Option<Stats>,
+    /// Due to first token, ms.
+    pub response_ttft: Option<Stats>,
+    /// DNS, TCP and TLS of new connections, ms.
+    pub connect_time: Option<Stats>,
+    /// Tokens per second of the decode phase of one request.
+    pub output_rate: Option<Stats>,
+    /// Prompt tokens as the server counted them.
+    pub input_length: Option<Stats>,
+    /// Output tokens as the server counted them.
+    pub output_length: Option<Stats>,
+    /// Due to a free slot, ms; the server's delay.
+    pub slot_wait: Option<Stats>,
+    /// Our own delay, ms.
+    pub own_lag: Option<Stats>,
+}
+
+/// Quantiles in which failures count; `None` with fewer than 1/(1−q) records.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct FailureAware {
+    /// `ok` records and failures.
+    pub count: u64,
+    /// Failures among them.
+    pub never: u64,
+    /// The middle.
+    pub p50: Option<Quantile>,
+    /// The slowest tenth begins here.
+    pub p90: Option<Quantile>,
+    /// The slowest twentieth begins here.
+    pub p95: Option<Quantile>,
+    /// The slowest hundredth begins here.
+    pub p99: Option<Quantile>,
+}
+
+/// Rates of `ok` requests; `None` where no time passed or the server counted no tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Throughput {
+    /// From the first start to the last end, seconds.
+    pub duration_s: Option<f64>,
+    /// `ok` requests per second.
+    pub requests_per_s: Option<f64>,
+    /// Output tokens per second.
+    pub output_tokens_per_s: Option<f64>,
+    /// Input and output tokens per second.
+    pub total_tokens_per_s: Option<f64>,
+}
+
+/// The latencies that are kept, and the [`Measure`] each comes from.
+const LATENCIES: [Measure; 10] = [
+    Measure::Ttft,
+    Measure::Ttfo,
+    Measure::Itl,
+    Measure::ServiceTime,
+    Measure::ResponseTime,
+    Measure::ResponseTtft,
+    Measure::ConnectTime,
+    Measure::SlotWait,
+    Measure::TtftOrFailure,
+    Measure::ResponseTimeOrFailure,
+];
+
+/// Collects records until the run is over.
+#[derive(Debug, Clone)]
+pub struct SummaryBuilder {
+    closed_loop: bool,
+    outcomes: [u64; Outcome::ALL.len()],
+    lagged: u64,
+    /// In the order of [`LATENCIES`].
+    latencies: [Values; LATENCIES.len()],
+    chunk_gap: Values,
+    own_lag: Values,
+    output_rate: Values,
+    input_length: Values,
+    output_length: Values,
+    input_tokens: Option<u64>,
+    output_tokens: Option<u64>,
+    first_start: Option<MonoTime>,
+    last_end: Option<MonoTime>,
+}
+
+impl SummaryBuilder {
+    /// Nothing collected yet of a run over `streams`.
+    #[must_use]
+    pub fn new(streams: &[Arc<Stream>]) -> Self {
+        Self::with_cap(streams, EXACT)
+    }
+
+    /// [`Self::new`], keeping at most `cap` values per metric.
+    #[must_use]
+    pub fn with_cap(streams: &[Arc<Stream>], cap: usize) -> Self {
+        let values = || Values::new(cap);
+        Self {
+            closed_loop: streams.iter().any(|stream| stream.closed_loop),
+            outcomes: [0; Outcome::ALL.len()],
+            lagged: 0,
+            latencies: std::array::from_fn(|_| values()),
+            chunk_gap: values(),
+            own_lag: values(),
+            output_rate: values(),
+            input_length: values(),
+            output_length: values(),
+            input_tokens: None,
+            output_tokens: None,
+            first_start: None,
+            last_end: None,
+        }
+    }
+
+    /// Adds one record.
+    pub fn observe(&mut self, observed: &Observed) {
+        let record = &observed.record;
+        self.outcomes[record.outcome as usize] += 1;
+        self.lagged += u64::from(record.is_lagged());
+        self.observe_span(record);
+        for (measure, values) in LATENCIES.into_iter().zip(&mut self.latencies) {
+            match measure.read(record) {
+                Reading::Absent => {}
+                Reading::Value(seconds) => values.add(seconds * MS),
+                Reading::Never => values.add(f64::INFINITY),
+            }
+        }
+        if record.outcome != Outcome::Cancelled
+            && let Some(lag) = record.own_lag()
+        {
+            self.own_lag.add(in_ms(lag));
+        }
+        if record.outcome == Outcome::Ok {
+            self.observe_ok(record);
+        }
+    }
+
+    fn observe_span(&mut self, record: &RequestRecord) {
+        if let Some(start) = record.timeline.start {
+            self.first_start = Some(self.first_start.map_or(start, |first| first.min(start)));
+        }
+        if let Some(end) = record.timeline.end {
+            self.last_end = Some(self.last_end.map_or(end, |last| last.max(end)));
+        }
+    }
+
+    fn observe_ok(&mut self, record: &RequestRecord) {
+        for gap in record.chunks.gaps() {
+            self.chunk_gap.add(in_ms(gap));
+        }
+        if let Reading::Value(rate) = Measure::OutputRate.read(record) {
+            self.output_rate.add(rate);
+        }
+        if let Some(input) = record.tokens.input {
+            self.input_length.add(f64::from(input));
+            *self.input_tokens.get_or_insert(0) += u64::from(input);
+        }
+        if record.tokens.source != Some(TokenSource::Chunks)
+            && let Some(output) = record.tokens.output
+        {
+            self.output_length.add(f64::from(output));
+            *self.output_tokens.get_or_insert(0) += u64::from(output);
+        }
+    }
+
+    /// The summary of what was collected.
+    #[must_use]
+    pub fn finish(mut self) -> Summary {
+        let throughput = self.throughput();
+        let [
+            ttft,
+            ttfo,
+            itl,
+            service_time,
+            response_time,
+            response_ttft,
+            connect_time,
+            slot_wait,
+            ttft_or_failure,
+            response_time_or_failure,
+        ] = &mut self.latencies;
+        Summary {
+            schema: SCHEMA,
+            closed_loop: self.closed_loop,
+            records: self.outcomes.iter().sum(),
+            outcomes: Outcome::ALL
+                .into_iter()
+                .zip(self.outcomes)
+                .filter(|(_, count)| *count > 0)
+                .map(|(outcome, count)| (outcome.name(), count))
+                .collect(),
+            lagged: self.lagged,
+            ttft_or_failure: FailureAware::of(ttft_or_failure),
+            response_time_or_failure: FailureAware::of(response_time_or_failure),
+            metrics: Metrics {
+                ttft: ttft.stats("ms"),
+                ttfo: ttfo.stats("ms"),
+                itl: itl.stats("ms"),
+                chunk_gap: self.chunk_gap.stats("ms"),
+                service_time: service_time.stats("ms"),
+                response_time: response_time.stats("ms"),
+                response_ttft: response_ttft.stats("ms"),
+                connect_time: connect_time.stats("ms"),
+                output_rate: self.output_rate.stats("tokens/s"),
+                input_length: self.input_length.stats("tokens"),
+                output_length: self.output_length.stats("tokens"),
+                slot_wait: slot_wait.stats("ms"),
+                own_lag: self.own_lag.stats("ms"),
+            },
+            throughput,
+        }
+    }
+
+    fn throughput(&self) -> Throughput {
+        let duration_s = self
+            .last_end
+            .zip(self.first_start)
+            .map(|(end, start)| end.since(start).as_secs_f64())
+            .filter(|seconds| *seconds > 0.0);
+        let per_s = |n: Option<u64>| Some(rank::count(n?) / duration_s?);
+        let total = self.input_tokens.zip(self.output_tokens);
+        Throughput {
+            duration_s,
+            requests_per_s: per_s(Some(self.outcomes[Outcome::Ok as usize])),
+            output_tokens_per_s: per_s(self.output_tokens),
+            total_tokens_per_s: per_s(total.map(|(input, output)| input + output)),
+        }
+    }
+}
+
+impl FailureAware {
+    fn of(values: &mut Values) -> Self {
+        Self {
+            count: values.count(),
+            never: values.infinite(),
+            p50: values.stated(0.5),
+            p90: values.stated(0.9),
+            p95: values.stated(0.95),
+            p99: values.stated(0.99),
+        }
+    }
+}
+
+fn in_ms(span: Duration) -> f64 {
+    span.as_secs_f64() * MS
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::aggregate::fixture::{failed, ok, refused, stream};
+    use crate::measurement::RefusedReason;
+
+    fn close(found: Option<f64>, wanted: f64) {
+        let found = found.expect("there is a value");
+        assert!((found - wanted).abs() < 1e-9, "{found} is not {wanted}");
+    }
+
+    #[test]
+    fn a_small_run_by_hand() {
+        let stream = stream(0);
+        let mut builder = SummaryBuilder::new(&[Arc::clone(&stream)]);
+        // Starts at 1 ms, 1,001 ms …; the last ends at 3,001 + 41 ms.
+        for (due, tokens) in [
+            (0, [11, 21, 31]),
+            (1_000, [12, 22, 32]),
+            (2_000, [13, 23, 33]),
+            (3_000, [21, 31, 41]),
+        ] {
+            builder.observe(&ok(&stream, due, &tokens));
+        }
+        builder.observe(&failed(&stream, 500, Outcome::HttpStatus, Some(500)));
+        builder.observe(&refused(&stream, 600, RefusedReason::Budget));
+        let summary = builder.finish();
+        assert_eq!(summary.records, 6);
+        assert_eq!(
+            summary.outcomes,
+            BTreeMap::from([("ok", 4), ("http_status", 1), ("refused", 1)])
+        );
+        let ttft = summary.metrics.ttft.as_ref().expect("four values");
+        assert_eq!(ttft.count, 4);
+        close(Some(ttft.mean), 14.25);
+        close(Some(ttft.min), 11.0);
+        close(Some(ttft.max), 21.0);
+        close(Some(ttft.std), 3.960_744_879_438_715);
+        close(ttft.p50, 12.0);
+        close(ttft.p75, 13.0);
+        assert_eq!(ttft.p90, None, "a p90 needs ten values");
+        let gap = summary.metrics.chunk_gap.as_ref().expect("eight values");
+        assert_eq!(gap.count, 8);
+        close(Some(gap.std), 0.0);
+        assert_eq!(summary.metrics.connect_time, None);
+        assert_eq!(summary.ttft_or_failure.count, 5);
+        assert_eq!(summary.ttft_or_failure.never, 1);
+        let Some(Quantile::Value(p50)) = summary.ttft_or_failure.p50 else {
+            panic!("the third of five values");
+        };
+        close(Some(p50), 13.0);
+        close(summary.throughput.duration_s, 3.041);
+        close(summary.throughput.requests_per_s, 4.0 / 3.041);
+        close(summary.throughput.output_tokens_per_s, 12.0 / 3.041);
+        close(summary.throughput.total_tokens_per_s, 92.0 / 3.041);
+    }
+
+    #[test]
+    fn nothing_is_null_and_never_zero() {
+        let json = serde_json::to_value(SummaryBuilder::new(&[]).finish()).expect("it is JSON");
+        assert_eq!(json["schema"], "tokencanary.summary/1");
+        assert_eq!(json["records"], 0);
+        assert!(json["metrics"]["ttft"].is_null());
+        assert!(json["throughput"]["requests_per_s"].is_null());
+    }
+
+    #[test]
+    fn a_quantile_among_failures_is_never() {
+        let stream = stream(0);
+        let mut builder = SummaryBuilder::new(&[Arc::clone(&stream)]);
+        builder.observe(&ok(&stream, 0, &[10]));
+        builder.observe(&failed(&stream, 1, Outcome::StreamCut, Some(200)));
+        builder.observe(&failed(&stream, 2, Outcome::Connect, None));
+        let json = serde_json::to_value(builder.finish()).expect("it is JSON");
+        assert_eq!(json["response_time_or_failure"]["p50"], "never");
+        assert_eq!(json["metrics"]["response_time"]["count"], 1);
+    }
+}
