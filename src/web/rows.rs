@@ -11,7 +11,9 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::surface::RunInfo;
-use crate::aggregate::{Histogram, Live, Measure, Quantile, SPANS, StreamLive, StreamRules, Totals, Window};
+use crate::aggregate::{
+    Histogram, Live, Measure, Quantile, SPANS, StreamLive, StreamRules, Totals, Window,
+};
 use crate::clock::{MonoTime, WallAnchor};
 use crate::export::record::{RecordOptions, to_json_line};
 use crate::measurement::{Observed, Outcome, Sample, StateAt};
@@ -89,7 +91,12 @@ fn state(sample: Option<&Sample>, now: MonoTime) -> Option<StateAt> {
 
 impl Counts {
     fn of(live: &Live) -> Self {
-        let sum = |count: fn(&Totals) -> u64| live.streams().iter().map(|stream| count(stream.totals())).sum();
+        let sum = |count: fn(&Totals) -> u64| {
+            live.streams()
+                .iter()
+                .map(|stream| count(stream.totals()))
+                .sum()
+        };
         Self {
             requests: sum(Totals::arrivals),
             ok: sum(|totals| totals.by_outcome(Outcome::Ok)),

@@ -94,7 +94,11 @@ struct Watched {
 
 impl Watched {
     /// Passes on what moved, and fails what has been waited for too long.
-    fn watch<T>(&mut self, context: &mut Context<'_>, moved: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+    fn watch<T>(
+        &mut self,
+        context: &mut Context<'_>,
+        moved: Poll<io::Result<T>>,
+    ) -> Poll<io::Result<T>> {
         if moved.is_ready() {
             let deadline = Instant::now() + SILENCE;
             self.silence.as_mut().reset(deadline);
