@@ -2,7 +2,7 @@
 //! Prometheus scraping it and a real OTLP receiver taking its spans. Every number it hands out
 //! is held against the records, and every record against what was really sent.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
@@ -26,7 +26,8 @@ const READ_NS: u64 = 50_000_000;
 /// A sample is used for three scrape intervals of 500 ms.
 const STALE_NS: u64 = 1_500_000_000;
 
-/// More users than the server has slots, so that both `running` and `waiting` move.
+/// Random arrivals at a rate that keeps the server busy part of the time on a fast machine and
+/// queues on a slow one, so that `running` and `waiting` move: about a minute for all requests.
 fn config(
     llama: &LlamaServer,
     proxy: &RecordingProxy,
@@ -46,8 +47,8 @@ probes:
   - name: steady
     targets: [llama]
     when_full: wait
-    arrivals: {{ process: closed, concurrency: 6 }}
-    workload: {{ synthetic: {{ input_tokens: 24, output_tokens: 32 }}, cache: cold }}
+    arrivals: {{ process: poisson, rate: 5/s }}
+    workload: {{ synthetic: {{ input_tokens: 24, output_tokens: 150 }}, cache: cold }}
     limits: {{ first_token: 60s, gap: 60s, total: 120s }}
 governor: {{ requests_per_day: 1000000, tokens_per_day: 1000M, in_flight: 8 }}
 export:
@@ -109,11 +110,7 @@ async fn a_real_server_is_measured_and_seen_by_prometheus_and_otlp() {
         canary.stderr()
     );
     let records = read(&records);
-    assert!(
-        records
-            .iter()
-            .all(|record| record["outcome"] == "ok" || record["outcome"] == "cancelled")
-    );
+    records.iter().for_each(assert_ended_well);
     let sent: Vec<SpanIds> = records.iter().filter_map(span_of).collect();
     assert!(sent.len() >= REQUESTS);
     assert_eq!(tap.spans_settled(sent.len(), SOON).await, sorted(sent));
@@ -186,6 +183,12 @@ fn assert_within_a_bucket(found: f64, expected: f64) {
     );
 }
 
+/// The server misbehaved nowhere, and the stop was ours.
+fn assert_ended_well(record: &Value) {
+    let stopped = record["outcome"] == "cancelled" || record["refused_reason"] == "shutdown";
+    assert!(record["outcome"] == "ok" || stopped, "{record}");
+}
+
 /// The span of a record that was sent, which is every one that was started.
 fn span_of(record: &Value) -> Option<SpanIds> {
     record["start_unix_ns"].as_u64()?;
@@ -212,7 +215,7 @@ fn assert_states(records: &[Value], pages: &[Page]) {
     assert!(busy >= 20, "only {busy} of {} pages show load", pages.len());
 
     let mut checked = 0;
-    let mut seen: BTreeMap<(u64, u64), usize> = BTreeMap::new();
+    let mut seen = BTreeSet::new();
     for record in records {
         let intended = record["intended_unix_ns"]
             .as_u64()
@@ -241,15 +244,16 @@ fn assert_states(records: &[Value], pages: &[Page]) {
             "{found:?} is not on the page read last before {intended}: {record}"
         );
         checked += 1;
-        *seen
-            .entry((found[0].to_bits(), found[1].to_bits()))
-            .or_default() += 1;
+        seen.insert(format!("{found:?}"));
     }
     assert!(
         checked >= REQUESTS * 9 / 10,
         "only {checked} records have a state"
     );
-    assert!(seen.len() > 1, "the state never changed: nothing was shown");
+    assert!(
+        seen.len() >= 3,
+        "the state hardly changed, so nothing was shown: {seen:?}"
+    );
 }
 
 fn is_state(page: &Page, [running, waiting]: [f64; 2]) -> bool {
