@@ -138,10 +138,11 @@ impl App {
         let fetch = Fetch::new(anchor, FetchTimeouts { connect: PAGE_LIMIT, total: PAGE_LIMIT })?;
         let rules: Vec<_> =
             plans.iter().map(|plan| (Arc::clone(&plan.stream), rules(plan.probe))).collect();
+        let instance = format!("{:032x}", rand::random::<u128>());
         let (outlets, exporters) = exporters::build(
             &config.export,
             &outputs,
-            &exporters::Parts { anchor, own: &own, rules: &rules, fetch: &fetch },
+            &exporters::Parts { anchor, own: &own, instance: &instance, rules: &rules },
         )?;
         let streams: Vec<_> = plans.iter().map(|plan| Arc::clone(&plan.stream)).collect();
         let summary = outputs.summary.then(|| SummaryBuilder::new(&streams));

@@ -12,11 +12,10 @@ use crate::aggregate::StreamRules;
 use crate::clock::TimeAnchor;
 use crate::config::ExportConfig;
 use crate::export::files::{RecordFiles, RecordWriting};
-use crate::export::otlp::{OtlpSpans, SpanExporting};
+use crate::export::otlp::{OtlpSetup, OtlpSpans};
 use crate::export::{Exporter, StallRules};
 use crate::measurement::{Observed, Stream};
 use crate::telemetry::SelfMetrics;
-use crate::transport::fetch::Fetch;
 
 /// Records that may wait to be written to a file.
 const FILE_QUEUE: usize = 16 * 1024;
@@ -42,8 +41,9 @@ impl ExporterTask {
 pub(super) struct Parts<'p> {
     pub(super) anchor: TimeAnchor,
     pub(super) own: &'p SelfMetrics,
+    /// What tells this run from others of its kind.
+    pub(super) instance: &'p str,
     pub(super) rules: &'p [(Arc<Stream>, StreamRules)],
-    pub(super) fetch: &'p Fetch,
 }
 
 /// The exporters that `export` and `outputs` ask for, each behind a bounded queue of its own.
@@ -71,14 +71,15 @@ pub(super) fn build(
     if let Some(files) = &export.files {
         add(Box::new(RecordFiles::rotating(files, writing)), FILE_QUEUE);
     }
-    if let Some(otlp) = &export.otlp {
-        let exporting = SpanExporting {
+    if let Some(config) = &export.otlp {
+        let setup = OtlpSetup {
+            config,
             anchor: parts.anchor,
             stalls,
             counters: parts.own.export("otlp"),
-            fetch: parts.fetch.clone(),
+            instance: parts.instance.to_owned(),
         };
-        add(Box::new(OtlpSpans::new(otlp, exporting)?), otlp.queue);
+        add(Box::new(OtlpSpans::new(setup)?), config.queue);
     }
     Ok(made.into_iter().unzip())
 }

@@ -8,3 +8,4 @@ mod program;
 #[cfg(feature = "real")]
 mod real;
 mod tidy;
+mod virtual_time;

@@ -29,15 +29,15 @@ fn check(record: &RequestRecord, engine: &RequestTimes) {
     let (first, last) = (engine.tokens[0], engine.tokens[chunks.len() - 1]);
     assert_eq!(record.ttft(), Some(first.since(start)));
     assert_eq!(record.service_time(), Some(last.since(start)));
-    assert_eq!(record.itl(), Some(last.since(first) / 11));
-    assert_eq!(record.tokens.output, Some(12));
+    assert_eq!(record.itl(), Some(last.since(first) / 10));
+    assert_eq!(record.tokens.output, Some(11));
 }
 
 #[tokio::test(start_paused = true)]
 async fn every_chunk_has_exactly_the_engines_time() {
     let mut config = config(Arrivals::Constant { rate: 20.0 }, WhenFull::Wait, 8);
     config.probes[0].workload =
-        WorkloadConfig { input_tokens: 16, output_tokens: Some(12), cache: CacheMode::Cold };
+        WorkloadConfig { input_tokens: 16, output_tokens: Some(11), cache: CacheMode::Cold };
     let left = World {
         simulator: SimulatorConfig { keep_times: 200, ..SimulatorConfig::new(profile()) },
         faults: Vec::new(),
