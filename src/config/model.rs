@@ -43,7 +43,7 @@ pub struct TargetConfig {
     /// Bearer token.
     pub api_key: Option<Secret>,
     /// Further request headers.
-    pub headers: Vec<(String, String)>,
+    pub headers: Vec<(String, Secret)>,
     /// Where its metrics page is.
     pub server_metrics: ServerMetrics,
     /// Interval of reading that page.

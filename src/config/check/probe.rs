@@ -1,0 +1,259 @@
+//! The probes: what is sent, when, and when it is given up.
+
+use std::time::Duration;
+
+use super::super::diagnostic::Problem;
+use super::super::given::{Refusal, shown};
+use super::super::keys::{self, nearest};
+use super::super::reader::{Reader, Section};
+use super::super::{Arrivals, DEFAULT_STALL, Limits, ProbeConfig, WhenFull, WorkloadConfig};
+use super::{HOUR, MILLISECOND, MOST_IN_FLIGHT, check_unique, items, name, small};
+use crate::measurement::{CacheMode, ConnectionPolicy, StallRule};
+
+/// Arrivals per second; beyond what one process sends.
+const MOST_RATE: f64 = 100_000.0;
+/// Longest prompt and longest answer.
+const MOST_TOKENS: u64 = 1_000_000;
+/// The tokens at the end of a warm prompt that are not fixed.
+const WARM_TAIL: u32 = 16;
+/// Longest request; reasoning models may take their time.
+const LONGEST: Duration = Duration::from_hours(24);
+
+/// Reads `probes`; `None` if any is wrong.
+pub(super) fn probes<'a>(
+    reader: &mut Reader<'a>,
+    top: &Section<'a>,
+    in_flight: u32,
+) -> Option<Vec<ProbeConfig>> {
+    let known = target_names(reader, top);
+    let sections: Vec<_> = items(reader, top, "probes")?
+        .into_iter()
+        .map(|node| reader.section(node, &keys::PROBE))
+        .collect();
+    let read: Vec<Option<ProbeConfig>> = sections
+        .iter()
+        .map(|section| probe(reader, section.as_ref()?, (&known, in_flight)))
+        .collect();
+    let sections: Vec<Section<'a>> = sections.into_iter().flatten().collect();
+    check_unique(reader, &sections);
+    read.into_iter().collect()
+}
+
+fn probe<'a>(
+    reader: &mut Reader<'a>,
+    section: &Section<'a>,
+    (known, in_flight): (&[&str], u32),
+) -> Option<ProbeConfig> {
+    let name = reader.required(section, "name", name);
+    let targets = targets(reader, section, known);
+    let streaming = reader.optional(section, "streaming", |given| given.flag());
+    let when_full = reader.optional(section, "when_full", |given| {
+        given.word(
+            &[("refuse", WhenFull::Refuse), ("wait", WhenFull::Wait)],
+            &[],
+        )
+    });
+    let connection = reader.optional(section, "connection", |given| {
+        let known = [
+            ("pooled", ConnectionPolicy::Pooled),
+            ("new", ConnectionPolicy::New),
+        ];
+        given.word(&known, &["per_session"])
+    });
+    reader.require(section, "arrivals");
+    let arrivals = reader.subsection(section, "arrivals", &keys::ARRIVALS);
+    let arrivals = arrivals.and_then(|section| arrivals_of(reader, &section, in_flight));
+    reader.require(section, "workload");
+    let workload = reader.subsection(section, "workload", &keys::WORKLOAD);
+    let workload = workload.and_then(|section| workload_of(reader, &section));
+    let limits = reader.subsection(section, "limits", &keys::LIMITS);
+    let stall = reader.subsection(section, "stall", &keys::STALL);
+    Some(ProbeConfig {
+        limits: limits.map_or(Limits::PROBE, |section| limits_of(reader, &section)),
+        stall: stall.map_or(DEFAULT_STALL, |section| stall_of(reader, &section)),
+        name: name?,
+        targets: targets?,
+        streaming: streaming.unwrap_or(true),
+        when_full: when_full.unwrap_or(WhenFull::Refuse),
+        connection: connection.unwrap_or(ConnectionPolicy::Pooled),
+        arrivals: arrivals?,
+        workload: workload?,
+    })
+}
+
+/// The names that probes can refer to, whatever else is wrong with their targets.
+fn target_names<'a>(_reader: &Reader<'a>, top: &Section<'a>) -> Vec<&'a str> {
+    let items = top.get("targets").and_then(|node| node.value.as_array());
+    let name = |item: &'a figment::value::Value| item.as_dict()?.get("name")?.as_str();
+    items.into_iter().flatten().filter_map(name).collect()
+}
+
+fn targets<'a>(
+    reader: &mut Reader<'a>,
+    section: &Section<'a>,
+    known: &[&str],
+) -> Option<Vec<String>> {
+    let nodes = items(reader, section, "targets")?;
+    let mut names: Vec<String> = Vec::new();
+    for node in &nodes {
+        let refusal = match node.value.as_str() {
+            None => Refusal::new(Problem::WrongType).wanted("the name of a target"),
+            Some(name) if names.iter().any(|other| other == name) => {
+                Refusal::new(Problem::Duplicate).wanted("each target once")
+            }
+            Some(name) if known.contains(&name) => {
+                names.push(name.to_owned());
+                continue;
+            }
+            Some(name) => unknown_target(name, known),
+        };
+        reader.refuse(node, &refusal);
+    }
+    (names.len() == nodes.len()).then_some(names)
+}
+
+fn unknown_target(name: &str, known: &[&str]) -> Refusal {
+    let refusal = Refusal::new(Problem::UnknownName).wanted("the name of a target");
+    match nearest(name, known.iter().copied()) {
+        Some(near) => refusal.hint(format!("did you mean `{near}`")),
+        None if known.is_empty() => refusal,
+        None => {
+            let some: Vec<String> = known
+                .iter()
+                .take(8)
+                .map(|name| format!("`{name}`"))
+                .collect();
+            refusal.hint(format!("there are {}", some.join(", ")))
+        }
+    }
+}
+
+/// The arrival processes, before their parameters are known.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Process {
+    Constant,
+    Poisson,
+    Closed,
+}
+
+fn arrivals_of<'a>(
+    reader: &mut Reader<'a>,
+    section: &Section<'a>,
+    in_flight: u32,
+) -> Option<Arrivals> {
+    let process = reader.required(section, "process", |given| {
+        let known = [
+            ("constant", Process::Constant),
+            ("poisson", Process::Poisson),
+            ("closed", Process::Closed),
+        ];
+        given.word(
+            &known,
+            &["gamma", "trace", "bursts", "ramp", "steps", "sine"],
+        )
+    })?;
+    if process == Process::Closed {
+        exclude(
+            reader,
+            section,
+            ("rate", "`process: closed` takes `concurrency`"),
+        );
+        let concurrency = reader.required(section, "concurrency", |given| {
+            let concurrency = given.whole(1..=MOST_IN_FLIGHT)?;
+            if concurrency > u64::from(in_flight) {
+                return Err(Refusal::new(Problem::OutOfRange)
+                    .wanted(format!(
+                        "at most `governor.in_flight`, which is `{in_flight}`"
+                    ))
+                    .hint("raise `governor.in_flight`"));
+            }
+            Ok(concurrency)
+        })?;
+        return Some(Arrivals::Closed {
+            concurrency: small(concurrency),
+        });
+    }
+    exclude(
+        reader,
+        section,
+        ("concurrency", "only `process: closed` takes it"),
+    );
+    let rate = reader.required(section, "rate", |given| given.rate(MOST_RATE))?;
+    Some(match process {
+        Process::Constant => Arrivals::Constant { rate },
+        _ => Arrivals::Poisson { rate },
+    })
+}
+
+/// Notes `key` if it was set, since another key rules it out.
+fn exclude<'a>(reader: &mut Reader<'a>, section: &Section<'a>, (key, hint): (&str, &str)) {
+    if let Some(node) = section.get(key) {
+        reader.refuse(&node, &Refusal::new(Problem::Conflict).hint(hint));
+    }
+}
+
+fn workload_of<'a>(reader: &mut Reader<'a>, section: &Section<'a>) -> Option<WorkloadConfig> {
+    let cache = reader.optional(section, "cache", |given| {
+        let known = [("cold", CacheMode::Cold), ("warm", CacheMode::Warm)];
+        given.word(&known, &["paired"])
+    });
+    let cache = cache.unwrap_or(CacheMode::Cold);
+    reader.require(section, "synthetic");
+    let synthetic = reader.subsection(section, "synthetic", &keys::SYNTHETIC)?;
+    let input = reader.required(&synthetic, "input_tokens", |given| {
+        let tokens = small(given.whole(1..=MOST_TOKENS)?);
+        if cache == CacheMode::Warm && tokens <= WARM_TAIL {
+            return Err(Refusal::new(Problem::OutOfRange)
+                .wanted(format!("more than `{WARM_TAIL}` for `cache: warm`"))
+                .hint("the last 16 tokens of a warm prompt are always new"));
+        }
+        Ok(tokens)
+    });
+    let output = reader.required(&synthetic, "output_tokens", |given| {
+        given.whole(1..=MOST_TOKENS)
+    });
+    Some(WorkloadConfig {
+        input_tokens: input?,
+        output_tokens: Some(small(output?)),
+        cache,
+    })
+}
+
+/// Limits that are left out hold their default, or `total` if that is less.
+fn limits_of<'a>(reader: &mut Reader<'a>, section: &Section<'a>) -> Limits {
+    let default = Limits::PROBE;
+    let total = reader.optional(section, "total", |given| {
+        given.duration(MILLISECOND..=LONGEST)
+    });
+    let total = total.unwrap_or(default.total);
+    let mut read = |key, default: Duration| {
+        let limit = reader.optional(section, key, |given| {
+            let limit = given.duration(MILLISECOND..=LONGEST)?;
+            if limit > total {
+                return Err(Refusal::new(Problem::OutOfRange).wanted(format!(
+                    "at most `limits.total`, which is `{}`",
+                    shown(total)
+                )));
+            }
+            Ok(limit)
+        });
+        limit.unwrap_or(default.min(total))
+    };
+    Limits {
+        connect: read("connect", default.connect),
+        first_token: default
+            .first_token
+            .map(|default| read("first_token", default)),
+        gap: default.gap.map(|default| read("gap", default)),
+        total,
+    }
+}
+
+fn stall_of<'a>(reader: &mut Reader<'a>, section: &Section<'a>) -> StallRule {
+    let factor = reader.optional(section, "factor", |given| given.number(1.0..=1_000.0));
+    let floor = reader.optional(section, "floor", |given| given.duration(MILLISECOND..=HOUR));
+    StallRule {
+        factor: factor.unwrap_or(DEFAULT_STALL.factor),
+        floor: floor.unwrap_or(DEFAULT_STALL.floor),
+    }
+}

@@ -1,0 +1,310 @@
+//! The key table: every key of this version with what it wants, and the keys that are planned.
+//!
+//! A key that is in neither list is unknown. One that is planned is refused too, with other
+//! words, so that nothing is accepted and ignored. `docs/configuration.md` describes each key
+//! of this table; a test holds the two together.
+
+/// A key that can be set.
+pub(super) struct Key {
+    pub(super) name: &'static str,
+    /// What its value must be, for messages.
+    pub(super) wanted: &'static str,
+}
+
+/// The keys of one section.
+pub(super) struct Table {
+    /// Where the section stands, for messages; empty at the top.
+    pub(super) at: &'static str,
+    pub(super) keys: &'static [Key],
+    /// Planned keys.
+    pub(super) later: &'static [&'static str],
+}
+
+const fn key(name: &'static str, wanted: &'static str) -> Key {
+    Key { name, wanted }
+}
+
+pub(super) const TOP: Table = Table {
+    at: "",
+    keys: &[
+        key("seed", "a whole number from `0` to `18446744073709551615`"),
+        key("drain", "a duration, as in `4s`"),
+        key("targets", "a list with at least one target"),
+        key("probes", "a list with at least one probe"),
+        key("governor", "a section"),
+        key("export", "a section"),
+    ],
+    later: &["state", "detection", "tap", "reload"],
+};
+
+pub(super) const TARGET: Table = Table {
+    at: "targets[]",
+    keys: &[
+        key("name", NAME),
+        key("url", "a URL, as in `http://127.0.0.1:8000`"),
+        key("api", "`chat`"),
+        key("model", "the name of a model, as a text"),
+        key("api_key", SECRET),
+        key("headers", "a section of header names and their values"),
+        key(
+            "server_metrics",
+            "`auto`, `off` or a URL, as in `http://127.0.0.1:8000/metrics`",
+        ),
+        key("server_metrics_every", "a duration, as in `5s`"),
+    ],
+    later: &["node", "gpu", "startup_grace", "warm_up", "tls", "engine"],
+};
+
+pub(super) const PROBE: Table = Table {
+    at: "probes[]",
+    keys: &[
+        key("name", NAME),
+        key("targets", "a list of names of targets, as in `[qwen]`"),
+        key("streaming", "`true` or `false`"),
+        key("when_full", "`refuse` or `wait`"),
+        key("connection", "`pooled` or `new`"),
+        key(
+            "arrivals",
+            "a section, as in `{ process: poisson, rate: 0.2/s }`",
+        ),
+        key(
+            "workload",
+            "a section, as in `{ synthetic: { input_tokens: 128, output_tokens: 64 } }`",
+        ),
+        key(
+            "limits",
+            "a section, as in `{ first_token: 10s, total: 60s }`",
+        ),
+        key("stall", "a section, as in `{ factor: 10, floor: 250ms }`"),
+    ],
+    later: &["slo", "expect", "quality", "priority"],
+};
+
+pub(super) const ARRIVALS: Table = Table {
+    at: "probes[].arrivals",
+    keys: &[
+        key("process", "`constant`, `poisson` or `closed`"),
+        key("rate", "a rate, as in `0.2/s`, `12/min` or `100/h`"),
+        key("concurrency", "a whole number from `1` to `100000`"),
+    ],
+    later: &[
+        "trace",
+        "burstiness",
+        "shape",
+        "schedule",
+        "think_time",
+        "ramp",
+    ],
+};
+
+pub(super) const WORKLOAD: Table = Table {
+    at: "probes[].workload",
+    keys: &[
+        key(
+            "synthetic",
+            "a section, as in `{ input_tokens: 128, output_tokens: 64 }`",
+        ),
+        key("cache", "`cold` or `warm`"),
+    ],
+    later: &[
+        "trace",
+        "dataset",
+        "sharegpt",
+        "file",
+        "sessions",
+        "questions",
+        "images",
+    ],
+};
+
+pub(super) const SYNTHETIC: Table = Table {
+    at: "probes[].workload.synthetic",
+    keys: &[key("input_tokens", TOKENS), key("output_tokens", TOKENS)],
+    later: &[
+        "input_tokens_stddev",
+        "output_tokens_stddev",
+        "distribution",
+    ],
+};
+
+pub(super) const LIMITS: Table = Table {
+    at: "probes[].limits",
+    keys: &[
+        key("connect", "a duration, as in `5s`"),
+        key("first_token", "a duration, as in `10s`"),
+        key("gap", "a duration, as in `15s`"),
+        key("total", "a duration, as in `60s`"),
+    ],
+    later: &[],
+};
+
+pub(super) const STALL: Table = Table {
+    at: "probes[].stall",
+    keys: &[
+        key("factor", "a number from `1` to `1000`"),
+        key("floor", "a duration, as in `250ms`"),
+    ],
+    later: &[],
+};
+
+pub(super) const GOVERNOR: Table = Table {
+    at: "governor",
+    keys: &[
+        key("requests_per_day", "a count, as in `50000` or `50k`"),
+        key("tokens_per_day", "a count, as in `5000000` or `5M`"),
+        key("in_flight", "a whole number from `1` to `100000`"),
+    ],
+    later: &[
+        "yield_when",
+        "breaker",
+        "money_per_day",
+        "hold_off",
+        "heartbeat",
+    ],
+};
+
+pub(super) const EXPORT: Table = Table {
+    at: "export",
+    keys: &[
+        key("http", "a section, as in `{ listen: 127.0.0.1:9464 }`"),
+        key(
+            "otlp",
+            "a section, as in `{ endpoint: http://127.0.0.1:4318 }`",
+        ),
+        key(
+            "files",
+            "a section, as in `{ dir: /var/lib/tokencanary/records }`",
+        ),
+    ],
+    later: &["alertmanager", "webhooks"],
+};
+
+pub(super) const HTTP: Table = Table {
+    at: "export.http",
+    keys: &[key(
+        "listen",
+        "an address and a port, as in `127.0.0.1:9464`",
+    )],
+    later: &["tls", "auth", "bearer", "basic", "tap", "reload"],
+};
+
+pub(super) const OTLP: Table = Table {
+    at: "export.otlp",
+    keys: &[
+        key(
+            "endpoint",
+            "the base URL of a receiver, as in `http://127.0.0.1:4318`",
+        ),
+        key(
+            "traces_endpoint",
+            "a whole URL, as in `http://127.0.0.1:4318/v1/traces`",
+        ),
+        key("protocol", "`http/protobuf`"),
+        key("headers", "a section of header names and their values"),
+        key("queue", "a whole number from `1` to `1000000`"),
+    ],
+    later: &["metrics_endpoint", "every", "compression", "timeout", "tls"],
+};
+
+pub(super) const FILES: Table = Table {
+    at: "export.files",
+    keys: &[
+        key("dir", "the path of a directory"),
+        key("max_size", "a size, as in `100MB` or `64KiB`"),
+        key("keep", "a whole number from `1` to `10000`"),
+    ],
+    later: &["compress"],
+};
+
+/// What a name is made of.
+pub(super) const NAME: &str = "1 to 64 letters, digits, `.`, `_` or `-`";
+/// The two ways to name a secret.
+pub(super) const SECRET: &str = "`{ env: NAME }` or `{ file: PATH }`";
+const TOKENS: &str = "a whole number of tokens from `1` to `1000000`";
+
+/// All sections, to say where a key that stands in the wrong place belongs.
+pub(super) const TABLES: [&Table; 13] = [
+    &TOP, &TARGET, &PROBE, &ARRIVALS, &WORKLOAD, &SYNTHETIC, &LIMITS, &STALL, &GOVERNOR, &EXPORT,
+    &HTTP, &OTLP, &FILES,
+];
+
+impl Table {
+    /// What the value of `name` must be.
+    pub(super) fn wanted(&self, name: &str) -> &'static str {
+        let key = self.keys.iter().find(|key| key.name == name);
+        key.map_or("", |key| key.wanted)
+    }
+
+    /// What someone who wrote the unknown key `name` here may have meant.
+    pub(super) fn hint(&self, name: &str) -> Option<String> {
+        let names = || self.keys.iter().map(|key| key.name);
+        if let Some(near) = nearest(name, names()) {
+            return Some(format!("did you mean `{near}`"));
+        }
+        let elsewhere = TABLES
+            .iter()
+            .find(|table| table.keys.iter().any(|key| key.name == name) && table.at != self.at);
+        match elsewhere {
+            Some(table) if table.at.is_empty() => {
+                Some(format!("`{name}` belongs to the top level"))
+            }
+            Some(table) => Some(format!("`{name}` belongs to `{}`", table.at)),
+            None => {
+                let known: Vec<String> = names().map(|name| format!("`{name}`")).collect();
+                Some(format!("known here: {}", known.join(", ")))
+            }
+        }
+    }
+}
+
+/// The candidate with the fewest edits from `given`, if it is near enough to be meant.
+pub(super) fn nearest<'a>(
+    given: &str,
+    candidates: impl Iterator<Item = &'a str>,
+) -> Option<&'a str> {
+    /// Longer texts are no slips of a known name.
+    const LONGEST: usize = 64;
+    if given.len() > LONGEST {
+        return None;
+    }
+    candidates
+        .map(|candidate| (distance(given, candidate), candidate))
+        .filter(|(edits, candidate)| *edits <= 1 + candidate.len() / 5)
+        .min_by_key(|(edits, _)| *edits)
+        .map(|(_, candidate)| candidate)
+}
+
+/// Insertions, deletions and substitutions from `a` to `b`; letters of either case are alike.
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (line, x) in a.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = line + 1;
+        for (column, y) in b.iter().enumerate() {
+            let replaced = diagonal + usize::from(!x.eq_ignore_ascii_case(y));
+            diagonal = row[column + 1];
+            row[column + 1] = replaced.min(diagonal + 1).min(row[column] + 1);
+        }
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn near_names_are_found_and_far_ones_are_not() {
+        let names = ["targets", "probes", "governor", "export"];
+        for (given, expected) in [
+            ("target", Some("targets")),
+            ("Probes", Some("probes")),
+            ("goverment", None),
+            ("govenor", Some("governor")),
+            ("x", None),
+        ] {
+            assert_eq!(nearest(given, names.into_iter()), expected, "{given}");
+        }
+    }
+}

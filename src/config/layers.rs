@@ -1,0 +1,215 @@
+//! The file, the environment and the flags, merged; and which of them each value came from.
+//!
+//! figment merges and keeps for each value the layer it came from. Lines of the file come from
+//! a second parse with spans. Values of the environment and of flags are texts; the readers of
+//! numbers take those too.
+
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
+
+use figment::providers::{Format as _, Toml};
+use figment::value::{Dict, Map, Value};
+use figment::{Error, Figment, Metadata, Profile, Provider, Source};
+use toml::de::{DeTable, DeValue};
+
+use super::diagnostic::{Diagnostic, Origin, Problem};
+use super::reader::join;
+use super::yaml::Yaml;
+use super::{FlagOverride, Format};
+
+/// Variables with this prefix are keys; `__` stands between the parts of a path.
+const PREFIX: &str = "TOKENCANARY__";
+/// Sections that are lists.
+const LISTS: [&str; 2] = ["targets", "probes"];
+
+/// The merged tree, and where its values came from.
+pub(super) struct Layers {
+    figment: Figment,
+    /// The merged tree: a dictionary.
+    pub(super) root: Value,
+    lines: HashMap<String, u64>,
+    file: String,
+    /// Problems of the layers themselves, found while merging.
+    pub(super) found: Vec<Diagnostic>,
+}
+
+/// What the layers are made of.
+pub(super) struct Sources<'a> {
+    pub(super) text: &'a str,
+    pub(super) format: Format,
+    pub(super) file: &'a str,
+    pub(super) environment: &'a BTreeMap<String, String>,
+    pub(super) flags: &'a [FlagOverride],
+}
+
+impl Layers {
+    /// Merges the layers. A syntax error is the only problem then.
+    pub(super) fn merge(sources: &Sources<'_>) -> Result<Self, Diagnostic> {
+        let (base, lines) = parse(sources)?;
+        let mut found = Vec::new();
+        let mut figment = base;
+        for (name, value) in sources.environment {
+            let Some(rest) = name.strip_prefix(PREFIX) else {
+                continue;
+            };
+            let rest = rest.to_ascii_lowercase();
+            let keys: Vec<&str> = rest.split("__").collect();
+            let origin = Origin::Environment(name.clone());
+            if LISTS.contains(&keys[0]) {
+                found.push(list_from_environment(&keys, origin));
+            } else {
+                figment = figment.merge(Overlay::new(&keys, value, origin));
+            }
+        }
+        for flag in sources.flags {
+            let keys: Vec<&str> = flag.path.split('.').collect();
+            let origin = Origin::Flag(flag.flag.clone());
+            figment = figment.merge(Overlay::new(&keys, &flag.value, origin));
+        }
+        let root = figment
+            .find_value("")
+            .map_err(|error| syntax(sources.file, (error.to_string(), None)))?;
+        Ok(Self {
+            figment,
+            root,
+            lines,
+            file: sources.file.to_owned(),
+            found,
+        })
+    }
+
+    /// Where `value`, which stands at `path`, was written.
+    pub(super) fn origin(&self, path: &str, value: &Value) -> Origin {
+        let layer = self.figment.get_metadata(value.tag());
+        match layer.and_then(|metadata| Some((metadata.name.as_ref(), metadata.source.as_ref()?))) {
+            Some(("environment", Source::Custom(name))) => Origin::Environment(name.clone()),
+            Some(("flag", Source::Custom(name))) => Origin::Flag(name.clone()),
+            _ => self.in_file(path),
+        }
+    }
+
+    /// Where the section at `path` was written: in the file, if it is there too.
+    pub(super) fn section_origin(&self, path: &str, value: &Value) -> Origin {
+        if self.lines.contains_key(path) {
+            self.in_file(path)
+        } else {
+            self.origin(path, value)
+        }
+    }
+
+    fn in_file(&self, path: &str) -> Origin {
+        Origin::File {
+            name: self.file.clone(),
+            line: self.lines.get(path).copied(),
+        }
+    }
+}
+
+/// One value from the environment or a flag.
+struct Overlay {
+    dict: Dict,
+    origin: Origin,
+}
+
+impl Overlay {
+    fn new(keys: &[&str], value: &str, origin: Origin) -> Self {
+        let mut tree = Value::from(value);
+        for key in keys.iter().skip(1).rev() {
+            tree = Value::from(Dict::from([((*key).to_owned(), tree)]));
+        }
+        let first = keys.first().copied().unwrap_or_default();
+        Self {
+            dict: Dict::from([(first.to_owned(), tree)]),
+            origin,
+        }
+    }
+}
+
+impl Provider for Overlay {
+    fn metadata(&self) -> Metadata {
+        match &self.origin {
+            Origin::Environment(name) => Metadata::from("environment", name.as_str()),
+            Origin::Flag(name) => Metadata::from("flag", name.as_str()),
+            Origin::File { name, .. } => Metadata::named(name.clone()),
+        }
+    }
+
+    fn data(&self) -> Result<Map<Profile, Dict>, Error> {
+        Ok(Map::from([(Profile::Default, self.dict.clone())]))
+    }
+}
+
+fn list_from_environment(keys: &[&str], origin: Origin) -> Diagnostic {
+    Diagnostic {
+        path: keys.join("."),
+        origin,
+        problem: Problem::UnknownKey,
+        given: None,
+        wanted: Some("a key outside lists".to_owned()),
+        hint: Some(format!("`{}` can be set in the file only", keys[0])),
+    }
+}
+
+/// The file as the lowest layer, with the lines of its keys.
+fn parse(sources: &Sources<'_>) -> Result<(Figment, HashMap<String, u64>), Diagnostic> {
+    let text = sources.text;
+    match sources.format {
+        Format::Yaml => match Yaml(text).syntax_error() {
+            Some(error) => Err(syntax(sources.file, error)),
+            None => Ok((Figment::from(Yaml(text)), Yaml(text).lines())),
+        },
+        Format::Toml => match DeTable::parse(text) {
+            Err(error) => {
+                let line = error.span().map(|span| line_of(text, &span));
+                Err(syntax(sources.file, (error.message().to_owned(), line)))
+            }
+            Ok(table) => {
+                let mut lines = HashMap::new();
+                collect_table(table.get_ref(), "", text, &mut lines);
+                Ok((Figment::from(Toml::string(text)), lines))
+            }
+        },
+    }
+}
+
+fn syntax(file: &str, (message, line): (String, Option<u64>)) -> Diagnostic {
+    Diagnostic {
+        path: String::new(),
+        origin: Origin::File {
+            name: file.to_owned(),
+            line,
+        },
+        problem: Problem::Syntax,
+        given: None,
+        wanted: None,
+        hint: Some(message.lines().next().unwrap_or_default().to_owned()),
+    }
+}
+
+fn collect_table(table: &DeTable<'_>, path: &str, text: &str, lines: &mut HashMap<String, u64>) {
+    for (key, value) in table {
+        let path = join(path, key.get_ref());
+        lines.insert(path.clone(), line_of(text, &key.span()));
+        collect_value(value.get_ref(), &path, text, lines);
+    }
+}
+
+fn collect_value(value: &DeValue<'_>, path: &str, text: &str, lines: &mut HashMap<String, u64>) {
+    if let Some(table) = value.as_table() {
+        collect_table(table, path, text, lines);
+    }
+    for (index, item) in value
+        .as_array()
+        .into_iter()
+        .flat_map(|list| list.iter().enumerate())
+    {
+        let path = format!("{path}[{index}]");
+        lines.insert(path.clone(), line_of(text, &item.span()));
+        collect_value(item.get_ref(), &path, text, lines);
+    }
+}
+
+fn line_of(text: &str, span: &Range<usize>) -> u64 {
+    let before = text.as_bytes().iter().take(span.start);
+    1 + before.map(|byte| u64::from(*byte == b'\n')).sum::<u64>()
+}
