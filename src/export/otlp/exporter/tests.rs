@@ -228,6 +228,10 @@ async fn the_request_names_us_and_carries_the_configured_headers() {
     send(exporter(&receiver.url, QUICK), 1).await;
     let requests = receiver.requests.lock().expect("no test panics with it");
     assert_eq!(requests[0]["content-type"], "application/x-protobuf");
+    assert_eq!(
+        requests[0]["user-agent"],
+        concat!("tokencanary/", env!("CARGO_PKG_VERSION"))
+    );
     assert_eq!(requests[0]["x-tenant"], "s3cret");
     drop(requests);
     let taken = receiver.taken.lock().expect("no test panics with it");
