@@ -100,7 +100,7 @@ pub(super) fn headers(target: &TargetConfig) -> anyhow::Result<HeaderMap> {
     for (name, value) in &target.headers {
         let name = HeaderName::from_bytes(name.as_bytes())
             .with_context(|| format!("header `{name}` of target `{}`", target.name))?;
-        let mut value = HeaderValue::from_str(value)
+        let mut value = HeaderValue::from_str(value.reveal())
             .with_context(|| format!("value of header `{name}` of target `{}`", target.name))?;
         value.set_sensitive(true);
         headers.insert(name, value);

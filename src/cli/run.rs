@@ -29,11 +29,16 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
-    let flags = [
-        args.listen.as_ref().map(|text| FlagOverride::new("export.http.listen", text, "--listen")),
-        args.seed.map(|seed| FlagOverride::new("seed", &seed.to_string(), "--seed")),
-    ];
-    let flags: Vec<_> = flags.into_iter().flatten().collect();
+    let mut flags = Vec::new();
+    let mut set = |path: &str, value: Option<String>, flag: &str| {
+        flags.extend(value.map(|value| FlagOverride {
+            path: path.to_owned(),
+            value,
+            flag: flag.to_owned(),
+        }));
+    };
+    set("export.http.listen", args.listen.clone(), "--listen");
+    set("seed", args.seed.map(|seed| seed.to_string()), "--seed");
     match config::load(&args.config, config::environment(), &flags) {
         Ok(config) => serve(config),
         Err(diagnostics) => Ok(usage(&diagnostics)),
