@@ -43,7 +43,7 @@ const QUICK: Pace = Pace {
 #[derive(Debug, Clone, Copy)]
 enum Reply {
     Take,
-    Reject(i64),
+    Reject(usize),
     Status(u16),
     Html,
     Hang,
@@ -104,16 +104,14 @@ impl Receiver {
                 let answer = ExportTraceServiceResponse::default();
                 Some(answer.encode_to_vec().into_response())
             }
-            Reply::Reject(rejected_spans) => {
+            Reply::Reject(count) => {
                 let spans = &mut request.resource_spans[0].scope_spans[0].spans;
-                let kept = spans
-                    .len()
-                    .saturating_sub(rejected_spans.unsigned_abs() as usize);
+                let kept = spans.len().saturating_sub(count);
                 spans.truncate(kept);
                 let mut taken = self.taken.lock().expect("no test panics with it");
                 taken.push(request);
                 let partial_success = Some(ExportTracePartialSuccess {
-                    rejected_spans,
+                    rejected_spans: i64::try_from(count).expect("a small count"),
                     error_message: "as the script says".to_owned(),
                 });
                 let answer = ExportTraceServiceResponse { partial_success };
