@@ -47,6 +47,14 @@ async fn memory_stays_flat() {
         after <= before + SLACK,
         "{before} bytes resident after {first} requests, {after} after {second}"
     );
+    let page = get(&format!("http://{listen}/metrics"))
+        .await
+        .expect("it is alive");
+    let told = total(&page, "process_resident_memory_bytes");
+    assert!(
+        told.abs_diff(after) < after / 4,
+        "the page says {told} bytes are resident, the kernel said {after}"
+    );
     canary.terminate(SOON).await;
     drop(simulator);
 }

@@ -2,7 +2,7 @@
 
 use super::source::{Source, is_word};
 
-/// Room → what it may name beside itself. `docs/decisions/0002-imports-of-web-and-cli.md` has the
+/// Room → what it may name beside itself. `docs/decisions/0002-imports.md` has the
 /// reasons for the entries that are there for one need only.
 const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("clock", &[]),
@@ -78,7 +78,13 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ),
     (
         "report",
-        &["measurement", "aggregate", "analysis", "experiment"],
+        &[
+            "clock",
+            "measurement",
+            "aggregate",
+            "analysis",
+            "experiment",
+        ],
     ),
     ("simulator", &["clock", "config", "telemetry"]),
     (
@@ -118,6 +124,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "measurement",
             "aggregate",
             "clock",
+            "telemetry",
         ],
     ),
 ];
