@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use super::hint::hint;
-use super::number::{UNKNOWN, decimal, grouped, millis, percent, span};
+use super::number::{UNKNOWN, decimal, grouped, millis, percent, printable, span};
 use crate::clock::MonoTime;
 use crate::measurement::{Observed, Outcome, RequestRecord, StallRule, StateAt};
 
@@ -70,7 +70,7 @@ fn headline(record: &RequestRecord) -> String {
     let stream = &record.stream;
     let model = match stream.model() {
         "" => "model not known",
-        name => name,
+        name => &printable(name),
     };
     format!(
         "{} · {} · {model} · {} · probe {} · {} · {}\n",
@@ -221,10 +221,10 @@ fn verdict(record: &RequestRecord, colour: Colour) -> String {
         parts.push(format!("HTTP {status}"));
     }
     if let Some(reason) = &record.finish_reason {
-        parts.push(format!("finish reason `{reason}`"));
+        parts.push(format!("finish reason `{}`", printable(reason)));
     }
     if let Some(error) = &record.error {
-        parts.push(format!("{}: {}", error.kind, error.message));
+        parts.push(printable(&format!("{}: {}", error.kind, error.message)));
     }
     if record.is_lagged() {
         parts.push("lagged: we were late ourselves".to_owned());
