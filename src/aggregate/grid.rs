@@ -68,6 +68,7 @@ pub(super) fn index(value: f64) -> i16 {
 }
 
 /// The upper bound of bucket `index`, which is the lower bound of the next.
+#[expect(clippy::missing_panics_doc, reason = "a remainder is never negative")]
 #[must_use]
 pub fn upper_bound(index: i16) -> f64 {
     let within = usize::try_from(index.rem_euclid(PER_OCTAVE)).expect("a remainder is positive");

@@ -11,7 +11,7 @@ mod live;
 mod measure;
 pub mod rank;
 mod stats;
-mod summary;
+pub mod summary;
 mod totals;
 mod window;
 
@@ -30,6 +30,6 @@ pub use live::{LAST_REQUESTS, Live, SPANS, StreamLive, StreamRules};
 pub use measure::{Measure, Reading};
 pub use rank::Quantile;
 pub use stats::Stats;
-pub use summary::{FailureAware, Metrics, Summary, SummaryBuilder, Throughput};
+pub use summary::{Summary, SummaryBuilder};
 pub use totals::Totals;
 pub use window::{KEPT, Window, Windows};

@@ -1,4 +1,4 @@
-//! Which value a quantile is, stated once: p_q of n values is the ⌈q·n⌉-th smallest.
+//! Which value a quantile is, stated once: `p_q` of n values is the ⌈q·n⌉-th smallest.
 //!
 //! With fewer than 1/(1−q) values there is no such tail to speak of, and the quantile is not
 //! shown. Both rules forgive the rounding of `q` as a binary fraction.

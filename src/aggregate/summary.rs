@@ -223,6 +223,10 @@ impl SummaryBuilder {
     }
 
     /// The summary of what was collected.
+    #[expect(
+        clippy::similar_names,
+        reason = "TTFT and TTFO are the terms of the field"
+    )]
     #[must_use]
     pub fn finish(mut self) -> Summary {
         let throughput = self.throughput();

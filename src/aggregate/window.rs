@@ -3,7 +3,7 @@
 //! A window is open until all its arrivals have ended, or for two request limits and five
 //! seconds after its end, whichever is first. A record that comes later is not added: it marks
 //! its window incomplete, and is counted. Windows without a record do not exist. Open and
-//! closed windows are bounded, and the storage of the oldest closed one is used again.
+//! closed windows are bounded, their storage is allocated at the start and used again.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use super::measure::{Measure, Reading};
 use crate::clock::MonoTime;
 use crate::measurement::{Observed, Outcome};
 
-/// Closed windows kept of each length; one fewer while its storage is in use again.
+/// Closed windows kept of each length.
 pub const KEPT: usize = 90;
 
 /// Most windows open at once; the oldest is closed when one more is needed. Covers a total
@@ -23,8 +23,9 @@ const MAX_OPEN: usize = 256;
 /// Patience after the end of a window, beyond twice the total limit.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Buckets each histogram of a window has room for at once: one factor of two.
-const ROOM: usize = 32;
+/// Buckets each histogram of a window has room for at once; a busier one grows to what it
+/// needs and keeps that.
+const ROOM: usize = 16;
 
 /// What happened to the arrivals of one span of time.
 #[derive(Debug, Clone, PartialEq)]
@@ -177,6 +178,8 @@ pub struct Windows {
     /// Ascending by start, like `closed`.
     open: VecDeque<Window>,
     closed: VecDeque<Window>,
+    /// Storage that is not in use.
+    spare: Vec<Window>,
     /// Every window that ends at or before this is closed.
     closed_until: MonoTime,
     late: u64,
@@ -191,7 +194,8 @@ impl Windows {
             span,
             deadline: total.saturating_mul(2).saturating_add(PATIENCE),
             open: VecDeque::with_capacity(4),
-            closed: VecDeque::with_capacity(KEPT),
+            closed: VecDeque::with_capacity(KEPT + 1),
+            spare: (0..=KEPT).map(|_| Window::empty(MonoTime::ZERO)).collect(),
             closed_until: MonoTime::ZERO,
             late: 0,
             incomplete: 0,
@@ -246,35 +250,29 @@ impl Windows {
         }
     }
 
-    /// Puts `window` among the closed ones, of which there is room for one more.
+    /// Puts `window` among the closed ones; the oldest of them makes room.
     fn keep(&mut self, window: Window) {
-        while self.closed.len() >= KEPT {
-            self.closed.pop_front();
-        }
         let at = self
             .closed
             .partition_point(|kept| kept.start < window.start);
         self.closed.insert(at, window);
+        if self.closed.len() > KEPT
+            && let Some(oldest) = self.closed.pop_front()
+            && self.spare.len() <= KEPT
+        {
+            self.spare.push(oldest);
+        }
     }
 
-    /// A window from `start` on, in the storage of the oldest closed one if the ring is full.
+    /// An empty window from `start` on, in storage that was used before if there is any.
     fn take(&mut self, start: MonoTime) -> Window {
-        let spare = if self.is_full() {
-            self.closed.pop_front()
-        } else {
-            None
-        };
-        match spare {
+        match self.spare.pop() {
             Some(mut window) => {
                 window.reuse(start);
                 window
             }
             None => Window::empty(start),
         }
-    }
-
-    fn is_full(&self) -> bool {
-        self.closed.len() >= KEPT
     }
 
     fn mark_incomplete(&mut self, start: MonoTime) {
@@ -286,9 +284,9 @@ impl Windows {
                     self.incomplete += 1;
                 }
             }
+            // Older than all that is kept: it may have been counted before.
+            Err(0) if self.closed.len() == KEPT => {}
             // Closed without a record: the record that came late is all it ever had.
-            // Older than all that is kept, of which one may be in use again.
-            Err(0) if self.closed.len() + 1 >= KEPT => {}
             Err(_) => {
                 let mut window = self.take(start);
                 window.incomplete = true;

@@ -162,9 +162,9 @@ metrics! {
         "Windows of time that were closed before their last record came").with(&["window"]);
     WINDOWS_LATE = Metric::counter(Stream, ["tokencanary.windows.late", "{request}", "tokencanary_windows_late_total"],
         "Records that came after their window of time was closed").with(&["window"]);
-    VALUES_REFUSED = Metric::counter(Stream, ["tokencanary.histogram.refused", "{value}", "tokencanary_histogram_refused_total"],
+    VALUES_REFUSED = Metric::counter(Stream, ["tokencanary.values.refused", "{value}", "tokencanary_values_refused_total"],
         "Values no histogram took, because they were negative or not a number");
-    VALUES_CLAMPED = Metric::counter(Stream, ["tokencanary.histogram.clamped", "{value}", "tokencanary_histogram_clamped_total"],
+    VALUES_CLAMPED = Metric::counter(Stream, ["tokencanary.values.clamped", "{value}", "tokencanary_values_clamped_total"],
         "Values outside the range of the histograms, counted in the first or last bucket").with(&["end"]);
     STRAYS = Metric::counter(Program, ["tokencanary.strays", "{item}", "tokencanary_strays_total"],
         "Records and samples of a stream or target that is not configured");

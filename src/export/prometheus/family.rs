@@ -106,6 +106,10 @@ fn live_series<'a>(live: &'a Live, metric: &Metric) -> Vec<Series<'a>> {
         match measure {
             Some(measure) => {
                 let histogram = stream.totals().histogram(measure);
+                // Absent is absent: without the kernel's stamps nobody knows this lag.
+                if measure == Measure::ReadLag && histogram.count() == 0 {
+                    continue;
+                }
                 push(Vec::new(), Value::Distribution(histogram));
             }
             None => counters(stream, metric, &mut |labels, count| {

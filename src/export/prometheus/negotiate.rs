@@ -1,7 +1,7 @@
 //! Which of our formats a scraper wants: its `Accept` header, with q-values.
 //!
 //! Protobuf is sent where it is asked for by its full name and nothing is preferred to it;
-//! all else gets text. A scraper that prefers OpenMetrics gets text 0.0.4 until that format
+//! all else gets text. A scraper that prefers `OpenMetrics` gets text 0.0.4 until that format
 //! is built.
 
 /// A format of the page.

@@ -262,6 +262,10 @@ fn every_name_is_in_the_catalog_and_formats_agree() {
             assert!(known, "label `{}` of `{}`", label.name, family.name);
         }
     }
+    for own in &gathered {
+        let shown = families.iter().any(|family| family.name == own.name());
+        assert!(shown, "`{}` of our own registry is left out", own.name());
+    }
     let text = String::from_utf8(render(Format::Text, &view)).expect("a page is UTF-8");
     let typed: Vec<&str> = text
         .lines()

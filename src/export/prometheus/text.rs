@@ -43,23 +43,20 @@ impl Page {
             "\n",
         ]);
         self.put(&["# TYPE ", &family.name, " ", kind, "\n"]);
-        let bounds: Vec<String> = match family.kind {
-            Kind::Histogram(range) => range
-                .bounds()
-                .map(|bound| format!("le=\"{bound}\"}} "))
-                .collect(),
-            _ => Vec::new(),
+        let shape = match family.kind {
+            Kind::Histogram(range) => Some(Shape::new(&family.name, range)),
+            Kind::Counter | Kind::Gauge => None,
         };
         for series in &family.series {
             let labels = self.labels_of(series);
-            match (&series.value, family.kind) {
-                (Value::Distribution(histogram), Kind::Histogram(range)) => {
-                    let shape = (range, bounds.as_slice());
-                    self.histogram(&family.name, &labels, shape, histogram);
-                }
+            match (&series.value, &shape) {
                 (Value::Count(count), _) => self.sample(&family.name, &labels, &count.to_string()),
                 (Value::Number(number), _) => self.sample(&family.name, &labels, &float(*number)),
-                (Value::Distribution(_), _) => {}
+                (Value::Distribution(histogram), Some(shape)) => {
+                    self.histogram(shape, &labels, histogram);
+                }
+                // The catalog gives every distribution its bounds.
+                (Value::Distribution(_), None) => {}
             }
         }
     }
@@ -74,32 +71,17 @@ impl Page {
         }
     }
 
-    fn histogram(
-        &mut self,
-        name: &str,
-        labels: &str,
-        (range, bounds): (ClassicRange, &[String]),
-        histogram: &Histogram,
-    ) {
+    fn histogram(&mut self, shape: &Shape, labels: &str, histogram: &Histogram) {
         let comma = if labels.is_empty() { "" } else { "," };
-        let mut bucket = |bound: &str, count: u64| {
-            self.text.push_str(name);
-            self.text.push_str("_bucket{");
-            self.text.push_str(labels);
-            self.text.push_str(comma);
-            self.text.push_str(bound);
+        let counts = histogram
+            .classic(shape.range)
+            .chain(std::iter::once(histogram.count()));
+        for (bound, count) in shape.bounds.iter().zip(counts) {
+            self.put(&[&shape.bucket, labels, comma, bound]);
             writeln!(self.text, "{count}").expect("writing to a string does not fail");
-        };
-        for (bound, count) in bounds.iter().zip(histogram.classic(range)) {
-            bucket(bound, count);
         }
-        bucket("le=\"+Inf\"} ", histogram.count());
-        self.sample(&format!("{name}_sum"), labels, &float(histogram.sum()));
-        self.sample(
-            &format!("{name}_count"),
-            labels,
-            &histogram.count().to_string(),
-        );
+        self.sample(&shape.sum, labels, &float(histogram.sum()));
+        self.sample(&shape.count, labels, &histogram.count().to_string());
     }
 
     fn sample(&mut self, name: &str, labels: &str, value: &str) {
@@ -113,6 +95,33 @@ impl Page {
     fn put(&mut self, parts: &[&str]) {
         for part in parts {
             self.text.push_str(part);
+        }
+    }
+}
+
+/// What all series of one histogram have in common, as texts made once.
+struct Shape {
+    range: ClassicRange,
+    bucket: String,
+    sum: String,
+    count: String,
+    /// `le="…"} ` of each bound, the infinite one last.
+    bounds: Vec<String>,
+}
+
+impl Shape {
+    fn new(name: &str, range: ClassicRange) -> Self {
+        let text = |bound: String| format!("le=\"{bound}\"}} ");
+        Self {
+            range,
+            bucket: format!("{name}_bucket{{"),
+            sum: format!("{name}_sum"),
+            count: format!("{name}_count"),
+            bounds: range
+                .bounds()
+                .chain(std::iter::once(f64::INFINITY))
+                .map(|bound| text(float(bound)))
+                .collect(),
         }
     }
 }
