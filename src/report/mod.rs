@@ -4,11 +4,14 @@
 //! |---|---|---|---|
 //! | `report` | `Report` | tables, HTML, SVG, terminal views | compute a statistic |
 
+mod bench;
 mod hint;
 mod number;
 mod plan;
+mod table;
 mod waterfall;
 
+pub use bench::bench_table;
 pub use hint::hint;
 pub use plan::{Budget, PlanRow, plan_table};
 pub use waterfall::{Colour, waterfall};

@@ -6,9 +6,8 @@
 
 use std::time::Duration;
 
-use comfy_table::{CellAlignment, Table, presets};
-
 use super::number::{UNKNOWN, decimal, grouped, span};
+use super::table::{table, text};
 
 const DAY_S: f64 = 86_400.0;
 
@@ -52,16 +51,15 @@ pub struct Budget {
 pub fn plan_table(rows: &[PlanRow], budget: Budget) -> String {
     let requests = total(rows.iter().map(PlanRow::requests_per_day));
     let tokens = total(rows.iter().map(PlanRow::tokens_per_day));
-    let mut table = Table::new();
-    table.load_style(presets::UTF8_HORIZONTAL_ONLY);
-    table.set_header([
+    let head = [
         "probe",
         "target",
         "rate",
         "tokens in → out",
         "requests/day",
         "tokens/day",
-    ]);
+    ];
+    let mut table = table(head, 2);
     for row in rows {
         table.add_row([
             row.probe.clone(),
@@ -93,13 +91,7 @@ pub fn plan_table(rows: &[PlanRow], budget: Budget) -> String {
         limit(budget.requests_per_day),
         limit(budget.tokens_per_day),
     ));
-    for index in 2..6 {
-        if let Some(column) = table.column_mut(index) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-    }
-    let mut out = table.trim_fmt();
-    out.push('\n');
+    let mut out = text(&table);
     for (what, plan, budget) in [
         ("requests", requests, budget.requests_per_day),
         ("tokens", tokens, budget.tokens_per_day),
@@ -170,7 +162,13 @@ mod tests {
             tokens_per_day: Some(5_000_000),
         };
         let text = plan_table(&[row(Some(0.2), Some(64))], budget);
-        insta::assert_snapshot!(text, @"");
+        insta::assert_snapshot!(text, @r"
+         probe          target        rate  tokens in → out  requests/day  tokens/day
+        ─────────────────────────────────────────────────────────────────────────────
+         short-chat     qwen-prod   0.20/s         128 → 64        17,280   3,317,760
+         all together                                              17,280   3,317,760
+         budget                                                    50,000   5,000,000
+        ");
     }
 
     #[test]

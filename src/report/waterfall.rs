@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use super::hint::hint;
-use super::number::{UNKNOWN, decimal, grouped, millis, percent, span};
+use super::number::{UNKNOWN, decimal, grouped, millis, percent, printable, span};
 use crate::clock::MonoTime;
 use crate::measurement::{Observed, Outcome, RequestRecord, StallRule, StateAt};
 
@@ -70,7 +70,7 @@ fn headline(record: &RequestRecord) -> String {
     let stream = &record.stream;
     let model = match stream.model() {
         "" => "model not known",
-        name => name,
+        name => &printable(name),
     };
     format!(
         "{} · {} · {model} · {} · probe {} · {} · {}\n",
@@ -90,6 +90,10 @@ fn headline(record: &RequestRecord) -> String {
 /// The phases in order, each from the last mark that was reached before it to its own.
 fn phases(record: &RequestRecord) -> Vec<Phase> {
     let marks = &record.timeline;
+    let (last, colour_of_last) = match record.outcome {
+        Outcome::Ok => ("end of stream", 32),
+        _ => ("until it failed", 31),
+    };
     let rows = [
         ("slot wait", marks.slot_free, 90),
         ("own lag", marks.start, 95),
@@ -101,7 +105,7 @@ fn phases(record: &RequestRecord) -> Vec<Phase> {
         ("headers → first byte", marks.first_byte, 33),
         ("first byte → token", marks.first_token, 33),
         ("first → last token", marks.last_token, 32),
-        ("end of stream", marks.end, 32),
+        (last, marks.end, colour_of_last),
     ];
     let mut before = marks.intended;
     rows.into_iter()
@@ -217,10 +221,10 @@ fn verdict(record: &RequestRecord, colour: Colour) -> String {
         parts.push(format!("HTTP {status}"));
     }
     if let Some(reason) = &record.finish_reason {
-        parts.push(format!("finish reason `{reason}`"));
+        parts.push(format!("finish reason `{}`", printable(reason)));
     }
     if let Some(error) = &record.error {
-        parts.push(format!("{}: {}", error.kind, error.message));
+        parts.push(printable(&format!("{}: {}", error.kind, error.message)));
     }
     if record.is_lagged() {
         parts.push("lagged: we were late ourselves".to_owned());
@@ -329,7 +333,27 @@ mod tests {
                 age_ms: 1_800.0,
             }),
         };
-        insta::assert_snapshot!(waterfall(&observed, STALL, Colour::Off), @"");
+        insta::assert_snapshot!(waterfall(&observed, STALL, Colour::Off), @r"
+        qwen-prod · http://vllm.svc:8000 · tiny · chat · probe short-chat · cold · new connection
+          phase                    took ms  ended at
+          slot wait                   0.00         –  ▏
+          own lag                     0.10      0.00  ▏
+          dns                         0.20      0.20  ▏
+          connect                     1.00      1.20  █
+          tls                            –         –
+          send request                0.10      1.30   ▏
+          wait for headers           38.70     40.00   ██████████████████████████
+          headers → first byte        0.00     40.00                             ▏
+          first byte → token          4.00     44.00                             ███
+          first → last token         20.00     64.00                                ██████████████
+          end of stream               0.20     64.20                                             ▏
+          TTFT 44.00 ms · ITL 10.00 ms · service time 64.00 ms · response time 64.10 ms
+          tokens 128 in, 3 out (counted from usage) · 100.0 tokens/s after the first
+          3 chunks with tokens, 1,234 bytes · longest gap 10.00 ms · 0 stalls
+          server when it was due: 3 running, 0 waiting, KV cache 41 %, read 1.8 s before
+          trace 00000000000000000000000000000abc
+          ✓ ok · HTTP 200 · finish reason `length`
+        ");
     }
 
     #[test]
@@ -347,7 +371,27 @@ mod tests {
             record,
             at_intended: None,
         };
-        insta::assert_snapshot!(waterfall(&observed, STALL, Colour::Off), @"");
+        insta::assert_snapshot!(waterfall(&observed, STALL, Colour::Off), @r"
+        qwen-prod · http://vllm.svc:8000 · tiny · chat · probe short-chat · cold · no connection
+          phase                    took ms  ended at
+          slot wait                   0.00      0.00  ▏
+          own lag                     0.00      0.00  ▏
+          dns                            –         –
+          connect                        –         –
+          tls                            –         –
+          send request                   –         –
+          wait for headers               –         –
+          headers → first byte           –         –
+          first byte → token             –         –
+          first → last token             –         –
+          until it failed             2.00      2.00  ████████████████████████████████████████████
+          TTFT – · ITL – · service time – · response time –
+          tokens – in, – out · – tokens/s after the first
+          server when it was due: no fresh reading of its metrics page
+          trace 00000000000000000000000000000abc
+          ✕ connect · connection refused: 127.0.0.1:9 refused
+            hint: no connection: is the server running, and are host and port in `url` right?
+        ");
     }
 
     #[test]

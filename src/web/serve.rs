@@ -14,7 +14,7 @@ use axum::serve::Listener;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::{Instant, Sleep, sleep, timeout};
+use tokio::time::{Sleep, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 /// Connections at a time; a browser holds six, a Prometheus one.
@@ -100,8 +100,7 @@ impl Watched {
         moved: Poll<io::Result<T>>,
     ) -> Poll<io::Result<T>> {
         if moved.is_ready() {
-            let deadline = Instant::now() + SILENCE;
-            self.silence.as_mut().reset(deadline);
+            self.silence.as_mut().set(sleep(SILENCE));
             return moved;
         }
         ready!(self.silence.as_mut().poll(context));

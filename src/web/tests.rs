@@ -113,8 +113,8 @@ async fn send(state: SurfaceState, exposure: Exposure, lines: &str) -> Answer {
         stop.cancel();
         all
     };
-    let (served, all) = tokio::join!(server, client);
-    served.expect("the server stops in order");
+    let (ended, all) = tokio::join!(server, client);
+    ended.expect("the server stops in order");
     let end = all
         .windows(4)
         .position(|window| window == b"\r\n\r\n")
@@ -410,8 +410,8 @@ async fn a_stuck_client_does_not_hold_the_stop() {
         stuck
     };
     let both = async { tokio::join!(server, client) };
-    let (served, _stuck) = tokio::time::timeout(Duration::from_secs(5), both)
+    let (ended, _stuck) = tokio::time::timeout(Duration::from_secs(5), both)
         .await
         .expect("the stop is bounded");
-    served.expect("the server stops in order");
+    ended.expect("the server stops in order");
 }
