@@ -1,3 +1,7 @@
 //! The `tokencanary` binary: hands its arguments to [`tokencanary::cli`].
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    tokencanary::cli::main()
+}

@@ -12,7 +12,8 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::measure::{Measure, Reading};
-use super::stats::{Stats, Values};
+pub use super::stats::Stats;
+use super::stats::Values;
 use super::{Quantile, rank};
 use crate::clock::MonoTime;
 use crate::measurement::{Observed, Outcome, RequestRecord, Stream, TokenSource};

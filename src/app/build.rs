@@ -75,9 +75,17 @@ pub(super) fn streams(config: &Config) -> anyhow::Result<Vec<StreamPlan<'_>>> {
                 connection: probe.connection,
                 streaming: probe.streaming,
                 closed_loop: matches!(probe.arrivals, Arrivals::Closed { .. }),
-                model: target.model.as_deref().map(Box::from).map_or_else(Default::default, Into::into),
+                model: target
+                    .model
+                    .as_deref()
+                    .map(Box::from)
+                    .map_or_else(Default::default, Into::into),
             };
-            plans.push(StreamPlan { stream: Arc::new(stream), probe, target });
+            plans.push(StreamPlan {
+                stream: Arc::new(stream),
+                probe,
+                target,
+            });
         }
     }
     Ok(plans)
@@ -85,7 +93,9 @@ pub(super) fn streams(config: &Config) -> anyhow::Result<Vec<StreamPlan<'_>>> {
 
 /// The seed of one random source of one stream.
 fn seeded(seed: u64, stream: &Stream, purpose: u64) -> StdRng {
-    StdRng::seed_from_u64(seed ^ (u64::from(stream.id.0) << 8 | purpose).wrapping_mul(0x9E37_79B9_7F4A_7C15))
+    StdRng::seed_from_u64(
+        seed ^ (u64::from(stream.id.0) << 8 | purpose).wrapping_mul(0x9E37_79B9_7F4A_7C15),
+    )
 }
 
 /// A seed for a run that was given none.
@@ -123,26 +133,57 @@ impl App {
     /// If a part cannot be made: a header that HTTP does not allow, a directory that cannot be
     /// written.
     pub fn build(setup: Setup, measuring: &Handle, other: Handle) -> anyhow::Result<Self> {
-        let Setup { command, config, anchor, connect, extent, outputs } = setup;
+        let Setup {
+            command,
+            config,
+            anchor,
+            connect,
+            extent,
+            outputs,
+        } = setup;
         let own = SelfMetrics::new().context("self metrics")?;
         let seed = config.seed.unwrap_or_else(draw_seed);
         let plans = streams(&config)?;
         let (records, records_in) = mpsc::channel(RECORDS);
         let shared = shared(&config, anchor, (records, measuring));
         let now = anchor.now();
-        let slots: Vec<Slots> =
-            config.targets.iter().map(|_| Slots::new(config.governor.in_flight, now)).collect();
-        let parts = Parts { shared: &shared, connect: &connect, slots: &slots, seed, extent };
-        let dispatches =
-            plans.iter().map(|plan| parts.dispatch(plan)).collect::<anyhow::Result<Vec<_>>>()?;
-        let fetch = Fetch::new(anchor, FetchTimeouts { connect: PAGE_LIMIT, total: PAGE_LIMIT })?;
-        let rules: Vec<_> =
-            plans.iter().map(|plan| (Arc::clone(&plan.stream), rules(plan.probe))).collect();
+        let slots: Vec<Slots> = config
+            .targets
+            .iter()
+            .map(|_| Slots::new(config.governor.in_flight, now))
+            .collect();
+        let parts = Parts {
+            shared: &shared,
+            connect: &connect,
+            slots: &slots,
+            seed,
+            extent,
+        };
+        let dispatches = plans
+            .iter()
+            .map(|plan| parts.dispatch(plan))
+            .collect::<anyhow::Result<Vec<_>>>()?;
+        let fetch = Fetch::new(
+            anchor,
+            FetchTimeouts {
+                connect: PAGE_LIMIT,
+                total: PAGE_LIMIT,
+            },
+        )?;
+        let rules: Vec<_> = plans
+            .iter()
+            .map(|plan| (Arc::clone(&plan.stream), rules(plan.probe)))
+            .collect();
         let instance = format!("{:032x}", rand::random::<u128>());
         let (outlets, exporters) = exporters::build(
             &config.export,
             &outputs,
-            &exporters::Parts { anchor, own: &own, instance: &instance, rules: &rules },
+            &exporters::Parts {
+                anchor,
+                own: &own,
+                instance: &instance,
+                rules: &rules,
+            },
         )?;
         let streams: Vec<_> = plans.iter().map(|plan| Arc::clone(&plan.stream)).collect();
         let summary = outputs.summary.then(|| SummaryBuilder::new(&streams));
@@ -151,9 +192,16 @@ impl App {
             anchor,
             live: Arc::clone(&live),
             summary,
-            known: config.targets.iter().map(|target| known(target, &config.probes)).collect(),
+            known: config
+                .targets
+                .iter()
+                .map(|target| known(target, &config.probes))
+                .collect(),
             outlets,
-            ledgers: dispatches.iter().map(|dispatch| dispatch.ledger.clone()).collect(),
+            ledgers: dispatches
+                .iter()
+                .map(|dispatch| dispatch.ledger.clone())
+                .collect(),
         };
         Ok(Self {
             command,
@@ -208,7 +256,11 @@ struct Parts<'s> {
 
 impl Parts<'_> {
     fn dispatch(&self, plan: &StreamPlan<'_>) -> anyhow::Result<Dispatch> {
-        let StreamPlan { stream, probe, target } = plan;
+        let StreamPlan {
+            stream,
+            probe,
+            target,
+        } = plan;
         let anchor = self.shared.anchor;
         let client = Client::new(ClientSetup {
             url: target.url.clone(),
@@ -228,7 +280,10 @@ impl Parts<'_> {
             end: self.extent.duration.map(|limit| start + limit),
             count: self.extent.count,
         };
-        let sources = Sources { seeded: seeded(self.seed, stream, 1), fresh: rand::make_rng() };
+        let sources = Sources {
+            seeded: seeded(self.seed, stream, 1),
+            fresh: rand::make_rng(),
+        };
         Ok(Dispatch {
             shared: self.shared.clone(),
             stream: Arc::clone(stream),
@@ -246,23 +301,36 @@ impl Parts<'_> {
 }
 
 const fn rules(probe: &ProbeConfig) -> StreamRules {
-    StreamRules { stall: probe.stall, total: probe.limits.total }
+    StreamRules {
+        stall: probe.stall,
+        total: probe.limits.total,
+    }
 }
 
 /// The samples of `target`, kept long enough to serve the longest request at its end.
 fn known(target: &TargetConfig, probes: &[ProbeConfig]) -> Known {
     let every = target.server_metrics_every;
-    let longest = probes.iter().map(|probe| probe.limits.total).max().unwrap_or_default();
+    let longest = probes
+        .iter()
+        .map(|probe| probe.limits.total)
+        .max()
+        .unwrap_or_default();
     let samples = longest.as_nanos() / every.as_nanos().max(1) + 4;
     Known {
-        ring: SampleRing::new(usize::try_from(samples).unwrap_or(usize::MAX).min(MAX_SAMPLES)),
+        ring: SampleRing::new(
+            usize::try_from(samples)
+                .unwrap_or(usize::MAX)
+                .min(MAX_SAMPLES),
+        ),
         max_age: every * SAMPLE_INTERVALS,
     }
 }
 
 fn polls(config: &Config, with: (&Fetch, &SelfMetrics)) -> anyhow::Result<Vec<Poll>> {
     let targets = config.targets.iter().enumerate();
-    targets.filter_map(|(index, target)| poll(index, target, with).transpose()).collect()
+    targets
+        .filter_map(|(index, target)| poll(index, target, with).transpose())
+        .collect()
 }
 
 /// The reading of the metrics page of the target at `target_index`, if it has one.

@@ -46,10 +46,19 @@ pub async fn check_target(
     anchor: TimeAnchor,
 ) -> anyhow::Result<Option<Checked>> {
     let plans = streams(config)?;
-    let Some(plan) = plans.iter().find(|plan| plan.stream.target_index == target_index) else {
+    let Some(plan) = plans
+        .iter()
+        .find(|plan| plan.stream.target_index == target_index)
+    else {
         return Ok(None);
     };
-    let fetch = Fetch::new(anchor, FetchTimeouts { connect: ASIDE, total: ASIDE })?;
+    let fetch = Fetch::new(
+        anchor,
+        FetchTimeouts {
+            connect: ASIDE,
+            total: ASIDE,
+        },
+    )?;
     let model = match served(&fetch, plan.target).await {
         Ok(name) => {
             plan.stream.model.get_or_init(|| name.into());
@@ -71,17 +80,28 @@ pub async fn check_target(
         connect,
         anchor,
     })?;
-    let sources = Sources { seeded: StdRng::seed_from_u64(0), fresh: rand::make_rng() };
+    let sources = Sources {
+        seeded: StdRng::seed_from_u64(0),
+        fresh: rand::make_rng(),
+    };
     let prompt = Workload::new(plan.probe.workload, sources).prompt();
     let now = anchor.now();
-    let ids = TraceIds { trace: rand::random::<u128>() | 1, span: rand::random::<u64>() | 1 };
+    let ids = TraceIds {
+        trace: rand::random::<u128>() | 1,
+        span: rand::random::<u64>() | 1,
+    };
     let mut record = RequestRecord::due(0, Arc::clone(&plan.stream), ids, now);
     record.timeline.slot_free = Some(now);
-    let record = client.send(Call { record, prompt }, &Cancel::default()).await;
+    let record = client
+        .send(Call { record, prompt }, &Cancel::default())
+        .await;
     let at_intended = ring.at(now, ASIDE);
     Ok(Some(Checked {
         model,
-        observed: Observed { record, at_intended },
+        observed: Observed {
+            record,
+            at_intended,
+        },
         stall: plan.probe.stall,
     }))
 }

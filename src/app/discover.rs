@@ -71,17 +71,30 @@ fn names(served: &[String]) -> String {
 pub async fn served(fetch: &Fetch, target: &TargetConfig) -> Result<String, DiscoverError> {
     let url = format!("{}{MODELS_PATH}", target.url);
     let headers = super::build::headers(target).map_err(DiscoverError::Headers)?;
-    let answer = fetch
-        .get(&url, &headers, MAX_LIST)
-        .await
-        .map_err(|error| DiscoverError::Fetch { url: url.clone(), error })?;
+    let answer =
+        fetch
+            .get(&url, &headers, MAX_LIST)
+            .await
+            .map_err(|error| DiscoverError::Fetch {
+                url: url.clone(),
+                error,
+            })?;
     let served = match served_models(&answer.body) {
         Ok(served) if answer.status.is_success() => served,
-        _ => return Err(DiscoverError::NoList { url, status: answer.status.as_u16() }),
+        _ => {
+            return Err(DiscoverError::NoList {
+                url,
+                status: answer.status.as_u16(),
+            });
+        }
     };
     match &target.model {
         Some(model) if served.contains(model) => Ok(model.clone()),
-        Some(model) => Err(DiscoverError::NotListed { url, model: model.clone(), served }),
+        Some(model) => Err(DiscoverError::NotListed {
+            url,
+            model: model.clone(),
+            served,
+        }),
         None => <[String; 1]>::try_from(served)
             .map(|[model]| model)
             .map_err(|served| DiscoverError::NotOne { url, served }),
@@ -94,7 +107,11 @@ pub(super) fn unresolved(
     streams: &[Arc<Stream>],
 ) -> Vec<(TargetConfig, Vec<Arc<Stream>>)> {
     let of = |index: usize| {
-        streams.iter().filter(|stream| stream.target_index == index).map(Arc::clone).collect()
+        streams
+            .iter()
+            .filter(|stream| stream.target_index == index)
+            .map(Arc::clone)
+            .collect()
     };
     let targets = config.targets.iter().enumerate();
     targets

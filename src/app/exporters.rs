@@ -57,7 +57,10 @@ pub(super) fn build(
     let mut add = |exporter: Box<dyn Exporter>, queue: usize| {
         let (sender, input) = mpsc::channel(queue);
         let counters = parts.own.export(exporter.name());
-        made.push((Outlet { sender, counters }, ExporterTask { exporter, input }));
+        made.push((
+            Outlet { sender, counters },
+            ExporterTask { exporter, input },
+        ));
     };
     let writing = RecordWriting {
         anchor: parts.anchor,
@@ -66,7 +69,10 @@ pub(super) fn build(
         counters: parts.own.export("files"),
     };
     if let Some(dir) = &outputs.artifacts {
-        add(Box::new(RecordFiles::single(dir.clone(), writing.clone())), FILE_QUEUE);
+        add(
+            Box::new(RecordFiles::single(dir.clone(), writing.clone())),
+            FILE_QUEUE,
+        );
     }
     if let Some(files) = &export.files {
         add(Box::new(RecordFiles::rotating(files, writing)), FILE_QUEUE);

@@ -15,10 +15,19 @@ use crate::web::{Exposure, RunInfo, SurfaceState, router};
 
 impl App {
     /// The page, the API and `/metrics`, with the listener they are served on.
-    pub(super) fn surface(&mut self, ready: &Arc<AtomicBool>) -> Option<(TcpListener, axum::Router)> {
+    pub(super) fn surface(
+        &mut self,
+        ready: &Arc<AtomicBool>,
+    ) -> Option<(TcpListener, axum::Router)> {
         let listener = self.listener.take()?;
-        let loopback = listener.local_addr().is_ok_and(|address| address.ip().is_loopback());
-        let exposure = if loopback { Exposure::Loopback } else { Exposure::Beyond };
+        let loopback = listener
+            .local_addr()
+            .is_ok_and(|address| address.ip().is_loopback());
+        let exposure = if loopback {
+            Exposure::Loopback
+        } else {
+            Exposure::Beyond
+        };
         let reader = Reader {
             anchor: self.anchor,
             governor: Arc::clone(&self.shared.governor),
@@ -58,24 +67,54 @@ impl Reader {
         let mut gauges = Vec::new();
         let mut add = |metric: &'static Metric, target: Option<&str>, value: Option<f64>| {
             if let Some(value) = value {
-                let labels = target.map(|name| ("target", name.to_owned())).into_iter().collect();
-                gauges.push(Gauge { metric, labels, value });
+                let labels = target
+                    .map(|name| ("target", name.to_owned()))
+                    .into_iter()
+                    .collect();
+                gauges.push(Gauge {
+                    metric,
+                    labels,
+                    value,
+                });
             }
         };
         for (name, slots) in &self.slots {
-            add(&catalog::IN_FLIGHT, Some(name), Some(f64::from(slots.in_use())));
-            add(&catalog::IN_FLIGHT_LIMIT, Some(name), Some(f64::from(slots.cap())));
+            add(
+                &catalog::IN_FLIGHT,
+                Some(name),
+                Some(f64::from(slots.in_use())),
+            );
+            add(
+                &catalog::IN_FLIGHT_LIMIT,
+                Some(name),
+                Some(f64::from(slots.cap())),
+            );
         }
         let used = self.governor.used(super::dispatch::unix_day(self.anchor));
-        add(&catalog::BUDGET_REQUESTS_USED, None, Some(count(used.requests)));
-        add(&catalog::BUDGET_REQUESTS_LIMIT, None, used.requests_limit.map(count));
+        add(
+            &catalog::BUDGET_REQUESTS_USED,
+            None,
+            Some(count(used.requests)),
+        );
+        add(
+            &catalog::BUDGET_REQUESTS_LIMIT,
+            None,
+            used.requests_limit.map(count),
+        );
         add(&catalog::BUDGET_TOKENS_USED, None, Some(count(used.tokens)));
-        add(&catalog::BUDGET_TOKENS_LIMIT, None, used.tokens_limit.map(count));
+        add(
+            &catalog::BUDGET_TOKENS_LIMIT,
+            None,
+            used.tokens_limit.map(count),
+        );
         gauges
     }
 }
 
-#[expect(clippy::cast_precision_loss, reason = "metrics are floats; no budget is near 2^53")]
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "metrics are floats; no budget is near 2^53"
+)]
 fn count(value: u64) -> f64 {
     value as f64
 }

@@ -77,7 +77,10 @@ impl Join {
             .known
             .get(record.stream.target_index)
             .and_then(|known| known.ring.at(record.timeline.intended, known.max_age));
-        let observed = Arc::new(Observed { record, at_intended });
+        let observed = Arc::new(Observed {
+            record,
+            at_intended,
+        });
         if let Some(summary) = &mut self.summary {
             summary.observe(&observed);
         }
@@ -91,7 +94,12 @@ impl Join {
     fn settle(&mut self, records: &mut mpsc::Receiver<RequestRecord>) {
         let now = self.anchor.now();
         // Read before the queue is emptied: whatever was settled by then is in the queue.
-        let settled = self.ledgers.iter().map(|ledger| ledger.settled(now)).min().unwrap_or(now);
+        let settled = self
+            .ledgers
+            .iter()
+            .map(|ledger| ledger.settled(now))
+            .min()
+            .unwrap_or(now);
         while let Ok(record) = records.try_recv() {
             self.record(record);
         }

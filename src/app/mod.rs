@@ -13,6 +13,7 @@ mod gauges;
 mod join;
 mod ledger;
 mod run;
+pub mod simulate;
 
 pub use build::draw_seed;
 pub use check::{Checked, check_target};

@@ -68,7 +68,12 @@ impl App {
                 joined = &mut tasks.join => return Err(died("join", joined.err())),
             }
         };
-        let deadline = Instant::now() + if matches!(ended, Ended::Stopped) { drain } else { Duration::ZERO };
+        let deadline = Instant::now()
+            + if matches!(ended, Ended::Stopped) {
+                drain
+            } else {
+                Duration::ZERO
+            };
         shared.stop.stop(anchor.now());
         ready.store(false, Relaxed);
         while let Some(result) = tasks.dispatches.join_next().await {
@@ -84,7 +89,11 @@ impl App {
         }
         drop(shared);
         let summary = tasks.finish(&mut late).await?;
-        Ok(RunReport { summary, stopped: matches!(ended, Ended::Stopped), late })
+        Ok(RunReport {
+            summary,
+            stopped: matches!(ended, Ended::Stopped),
+            late,
+        })
     }
 
     fn spawn(mut self, ready: &Arc<AtomicBool>) -> Tasks {
@@ -125,10 +134,21 @@ impl App {
         let exporters = self
             .exporters
             .into_iter()
-            .map(|exporter| (exporter.name(), self.other.spawn(exporter.run(flush.clone()))))
+            .map(|exporter| {
+                (
+                    exporter.name(),
+                    self.other.spawn(exporter.run(flush.clone())),
+                )
+            })
             .collect();
         let join = self.other.spawn(self.join.run(self.records, samples_in));
-        Tasks { dispatches, join, exporters, web, flush }
+        Tasks {
+            dispatches,
+            join,
+            exporters,
+            web,
+            flush,
+        }
     }
 }
 

@@ -15,7 +15,7 @@ use crate::aggregate::{Live, Summary};
 use crate::app::{App, DiscoverError, Outputs, RunReport, Setup, draw_seed, served};
 use crate::clock::TimeAnchor;
 use crate::measurement::Outcome;
-use crate::report::{BenchHeader, Colour, bench_table};
+use crate::report::bench_table;
 use crate::transport::TcpConnect;
 use crate::transport::fetch::{Fetch, FetchTimeouts};
 
@@ -31,6 +31,15 @@ enum Ui {
     Simple,
     /// Nothing.
     None,
+}
+
+/// What was run, for whoever reads `summary.json` later.
+#[derive(Debug, serde::Serialize)]
+struct RunFacts {
+    url: String,
+    model: Option<String>,
+    load: String,
+    seed: Option<u64>,
 }
 
 /// Arguments of `bench`.
@@ -65,7 +74,13 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
 async fn run_plan(args: &Args, mut plan: Plan, runtimes: &Runtimes) -> anyhow::Result<Exit> {
     let anchor = TimeAnchor::start();
     if plan.config.targets[0].model.is_none() {
-        let fetch = Fetch::new(anchor, FetchTimeouts { connect: MODELS_LIMIT, total: MODELS_LIMIT })?;
+        let fetch = Fetch::new(
+            anchor,
+            FetchTimeouts {
+                connect: MODELS_LIMIT,
+                total: MODELS_LIMIT,
+            },
+        )?;
         match served(&fetch, &plan.config.targets[0]).await {
             Ok(model) => plan.config.targets[0].model = Some(model),
             Err(error @ DiscoverError::NotOne { .. }) => {
@@ -75,7 +90,10 @@ async fn run_plan(args: &Args, mut plan: Plan, runtimes: &Runtimes) -> anyhow::R
             Err(error) => say(&format!("the model is not known: {error}")),
         }
     }
-    let dir = args.artifact_dir.clone().unwrap_or_else(|| default_dir(&plan));
+    let dir = args
+        .artifact_dir
+        .clone()
+        .unwrap_or_else(|| default_dir(&plan));
     if let Err(error) = std::fs::create_dir_all(&dir) {
         say(&format!(
             "--artifact-dir: `{}`: {error}\n  wanted: a directory that can be written",
@@ -83,7 +101,7 @@ async fn run_plan(args: &Args, mut plan: Plan, runtimes: &Runtimes) -> anyhow::R
         ));
         return Ok(Exit::Usage);
     }
-    let header = BenchHeader {
+    let header = RunFacts {
         url: plan.config.targets[0].url.to_string(),
         model: plan.config.targets[0].model.clone(),
         load: plan.load.clone(),
@@ -95,7 +113,11 @@ async fn run_plan(args: &Args, mut plan: Plan, runtimes: &Runtimes) -> anyhow::R
         anchor,
         connect: Arc::new(TcpConnect),
         extent: plan.extent,
-        outputs: Outputs { summary: true, artifacts: Some(dir.clone()), listener: None },
+        outputs: Outputs {
+            summary: true,
+            artifacts: Some(dir.clone()),
+            listener: None,
+        },
     };
     let app = App::build(setup, &runtimes.measuring, runtimes.other.handle().clone())?;
     let signals = Signals::listen()?;
@@ -114,31 +136,38 @@ async fn run_plan(args: &Args, mut plan: Plan, runtimes: &Runtimes) -> anyhow::R
 /// Writes and prints the result.
 fn finish(
     report: &RunReport,
-    header: &BenchHeader,
+    header: &RunFacts,
     (dir, output): (&Path, Output),
 ) -> anyhow::Result<Exit> {
     for stage in &report.late {
         say(&format!("`{stage}` did not end in time"));
     }
-    let summary = report.summary.as_ref().context("the run kept no statistics")?;
+    let summary = report
+        .summary
+        .as_ref()
+        .context("the run kept no statistics")?;
     let json = summary_json(summary, header)?;
     let path = dir.join("summary.json");
     std::fs::write(&path, &json).with_context(|| format!("`{}`", path.display()))?;
     match output {
         Output::Text => {
-            print(&bench_table(summary, header, Colour::None));
+            print(&bench_table(summary));
             say(&format!("written to {}", dir.display()));
         }
         Output::Json => print(&json),
     }
-    if summary.by_outcome(Outcome::Ok) == 0 {
+    if !summary.outcomes.contains_key(Outcome::Ok.name()) {
         say("no request was answered: the numbers are not to be trusted");
         return Ok(Exit::Untrusted);
     }
-    Ok(if report.late.is_empty() { Exit::Fine } else { Exit::Untrusted })
+    Ok(if report.late.is_empty() {
+        Exit::Fine
+    } else {
+        Exit::Untrusted
+    })
 }
 
-fn summary_json(summary: &Summary, header: &BenchHeader) -> anyhow::Result<String> {
+fn summary_json(summary: &Summary, header: &RunFacts) -> anyhow::Result<String> {
     let mut value = serde_json::to_value(summary)?;
     if let Some(object) = value.as_object_mut() {
         object.insert("version".to_owned(), env!("CARGO_PKG_VERSION").into());
@@ -152,7 +181,13 @@ fn default_dir(plan: &Plan) -> PathBuf {
     let model = target.model.as_deref().unwrap_or("unknown");
     let model: String = model
         .chars()
-        .map(|c| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '_' })
+        .map(|c| {
+            if c.is_ascii_alphanumeric() || "._-".contains(c) {
+                c
+            } else {
+                '_'
+            }
+        })
         .collect();
     PathBuf::from("artifacts").join(format!("{model}-{}-{}", target.api.name(), plan.load))
 }
@@ -163,10 +198,18 @@ async fn tell_progress(live: Arc<Mutex<Live>>) {
         tokio::time::sleep(PROGRESS).await;
         let (ended, ok) = {
             let live = live.lock().unwrap_or_else(PoisonError::into_inner);
-            let totals = || live.streams().iter().map(crate::aggregate::StreamLive::totals);
+            let totals = || {
+                live.streams()
+                    .iter()
+                    .map(crate::aggregate::StreamLive::totals)
+            };
             (
-                totals().map(crate::aggregate::Totals::arrivals).sum::<u64>(),
-                totals().map(|totals| totals.by_outcome(Outcome::Ok)).sum::<u64>(),
+                totals()
+                    .map(crate::aggregate::Totals::arrivals)
+                    .sum::<u64>(),
+                totals()
+                    .map(|totals| totals.by_outcome(Outcome::Ok))
+                    .sum::<u64>(),
             )
         };
         eprint!("\r{ended} ended, {ok} ok ");

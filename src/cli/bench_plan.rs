@@ -62,7 +62,12 @@ pub(super) struct Load {
     #[arg(long, value_parser = rate)]
     pub(super) request_rate: Option<f64>,
     /// When requests are due under `--request-rate`.
-    #[arg(long, value_enum, default_value = "poisson", visible_alias = "request-rate-mode")]
+    #[arg(
+        long,
+        value_enum,
+        default_value = "poisson",
+        visible_alias = "request-rate-mode"
+    )]
     pub(super) arrival_pattern: ArrivalPattern,
     /// Requests to send; 100 if no duration is given either.
     #[arg(long, visible_alias = "num-requests", value_parser = clap::value_parser!(u64).range(1..))]
@@ -80,7 +85,7 @@ pub(super) struct Load {
     #[arg(long, value_name = "N")]
     pub(super) random_seed: Option<u64>,
     /// Bearer token.
-    #[arg(long, hide_env_values = true)]
+    #[arg(long)]
     pub(super) api_key: Option<String>,
 }
 
@@ -116,7 +121,10 @@ impl Load {
             format!("http://{}", self.url)
         };
         let url = BaseUrl::parse(&url).map_err(|error| {
-            format!("--url: `{}`: {error}\n  wanted: `http://host:port`", self.url)
+            format!(
+                "--url: `{}`: {error}\n  wanted: `http://host:port`",
+                self.url
+            )
         })?;
         let arrivals = self.arrivals();
         let in_flight = match (arrivals, self.concurrency) {
@@ -134,7 +142,11 @@ impl Load {
                 drain: Duration::from_secs(4),
                 targets: vec![self.target(url)],
                 probes: vec![self.probe(arrivals)],
-                governor: GovernorConfig { requests_per_day: None, tokens_per_day: None, in_flight },
+                governor: GovernorConfig {
+                    requests_per_day: None,
+                    tokens_per_day: None,
+                    in_flight,
+                },
                 export: ExportConfig::default(),
             },
             extent: Extent {
@@ -149,14 +161,18 @@ impl Load {
 
     fn arrivals(&self) -> Arrivals {
         match (self.request_rate, self.arrival_pattern) {
-            (None, _) => Arrivals::Closed { concurrency: self.concurrency.unwrap_or(1) },
+            (None, _) => Arrivals::Closed {
+                concurrency: self.concurrency.unwrap_or(1),
+            },
             (Some(rate), ArrivalPattern::Constant) => Arrivals::Constant { rate },
             (Some(rate), ArrivalPattern::Poisson) => Arrivals::Poisson { rate },
         }
     }
 
     fn load(&self, arrivals: Arrivals) -> String {
-        let cap = self.concurrency.map_or_else(String::new, |cap| format!("-concurrency{cap}"));
+        let cap = self
+            .concurrency
+            .map_or_else(String::new, |cap| format!("-concurrency{cap}"));
         match arrivals {
             Arrivals::Closed { concurrency } => format!("concurrency{concurrency}"),
             Arrivals::Constant { rate } => format!("rate{rate}-constant{cap}"),
@@ -192,7 +208,12 @@ impl Load {
                 output_tokens: self.osl,
                 cache: CacheMode::Cold,
             },
-            limits: Limits { connect: TOTAL, first_token: None, gap: None, total: TOTAL },
+            limits: Limits {
+                connect: TOTAL,
+                first_token: None,
+                gap: None,
+                total: TOTAL,
+            },
             stall: DEFAULT_STALL,
         }
     }
@@ -212,7 +233,11 @@ mod tests {
 
     fn plan(flags: &str) -> Plan {
         let args = std::iter::once("bench").chain(flags.split_whitespace());
-        Flags::try_parse_from(args).expect("good flags").load.plan().expect("a good plan")
+        Flags::try_parse_from(args)
+            .expect("good flags")
+            .load
+            .plan()
+            .expect("a good plan")
     }
 
     #[test]
@@ -221,7 +246,10 @@ mod tests {
         let probe = &plan.config.probes[0];
         assert_eq!(probe.arrivals, Arrivals::Closed { concurrency: 1 });
         assert_eq!(plan.extent.count, Some(100));
-        assert_eq!(plan.config.targets[0].url.to_string(), "http://localhost:8000");
+        assert_eq!(
+            plan.config.targets[0].url.to_string(),
+            "http://localhost:8000"
+        );
         assert!(probe.streaming);
         assert_eq!(probe.workload.input_tokens, 550);
         assert_eq!(probe.workload.output_tokens, None);
@@ -243,7 +271,10 @@ mod tests {
         assert_eq!(probe.arrivals, Arrivals::Poisson { rate: 2.5 });
         assert_eq!(plan.config.governor.in_flight, 8);
         assert_eq!((plan.extent.count, plan.config.seed), (Some(7), Some(5)));
-        assert_eq!((probe.workload.input_tokens, probe.workload.output_tokens), (3, Some(4)));
+        assert_eq!(
+            (probe.workload.input_tokens, probe.workload.output_tokens),
+            (3, Some(4))
+        );
         assert!(!probe.streaming);
         assert_eq!(plan.load, "rate2.5-poisson-concurrency8");
     }
@@ -253,13 +284,22 @@ mod tests {
         let plan = plan("--benchmark-duration 1.5 --request-rate 4 --arrival-pattern constant");
         assert_eq!(plan.extent.count, None);
         assert_eq!(plan.extent.duration, Some(Duration::from_millis(1500)));
-        assert_eq!(plan.config.probes[0].arrivals, Arrivals::Constant { rate: 4.0 });
+        assert_eq!(
+            plan.config.probes[0].arrivals,
+            Arrivals::Constant { rate: 4.0 }
+        );
         assert_eq!(plan.config.governor.in_flight, 100_000);
     }
 
     #[test]
     fn bad_values_are_refused_with_what_was_wanted() {
-        for flags in ["--concurrency 0", "--request-rate nan", "--request-rate 0", "--isl 0", "--benchmark-duration -1"] {
+        for flags in [
+            "--concurrency 0",
+            "--request-rate nan",
+            "--request-rate 0",
+            "--isl 0",
+            "--benchmark-duration -1",
+        ] {
             let args = std::iter::once("bench").chain(flags.split_whitespace());
             assert!(Flags::try_parse_from(args).is_err(), "{flags}");
         }

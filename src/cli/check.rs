@@ -32,7 +32,9 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     if args.output == Output::Text {
         print(&plan(&config));
     }
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
     runtime.block_on(check_all(&config, args.output))
 }
 
@@ -42,7 +44,10 @@ async fn check_all(config: &Config, output: Output) -> anyhow::Result<Exit> {
     for (index, target) in config.targets.iter().enumerate() {
         let checked = check_target(config, index, Arc::new(TcpConnect), anchor).await?;
         let Some(checked) = checked else {
-            say(&format!("targets[{index}]: `{}` is used by no probe and was not tried", target.name));
+            say(&format!(
+                "targets[{index}]: `{}` is used by no probe and was not tried",
+                target.name
+            ));
             continue;
         };
         match output {
@@ -58,12 +63,19 @@ async fn check_all(config: &Config, output: Output) -> anyhow::Result<Exit> {
 }
 
 fn colour() -> Colour {
-    if std::io::stdout().is_terminal() { Colour::Ansi } else { Colour::None }
+    if std::io::stdout().is_terminal() {
+        Colour::Ansi
+    } else {
+        Colour::Off
+    }
 }
 
 fn json(checked: &Checked, anchor: TimeAnchor) -> String {
     use crate::export::record::{RecordOptions, to_json_line};
-    let options = RecordOptions { stall: checked.stall, chunk_gaps: true };
+    let options = RecordOptions {
+        stall: checked.stall,
+        gaps: true,
+    };
     to_json_line(&checked.observed, &anchor.wall(), options)
 }
 
@@ -73,10 +85,10 @@ fn problems(config: &Config, index: usize, checked: &Checked) -> Vec<String> {
     let record = &checked.observed.record;
     let mut problems = Vec::new();
     if record.outcome != Outcome::Ok {
-        let what = record
-            .error
-            .as_ref()
-            .map_or_else(|| record.outcome.name().to_owned(), |error| format!("{}: {}", record.outcome.name(), error.message));
+        let what = record.error.as_ref().map_or_else(
+            || record.outcome.name().to_owned(),
+            |error| format!("{}: {}", record.outcome.name(), error.message),
+        );
         problems.push(format!(
             "targets[{index}].url: `{}`: {what}\n  wanted: an answer with tokens from `{}`\n  hint: {}",
             target.url,

@@ -58,7 +58,10 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
             anchor,
             connect: Arc::new(TcpConnect),
             extent: Extent::default(),
-            outputs: Outputs { listener: Some(listener), ..Outputs::default() },
+            outputs: Outputs {
+                listener: Some(listener),
+                ..Outputs::default()
+            },
         };
         drive(setup, &runtimes).await
     });
@@ -74,7 +77,10 @@ async fn start_simulator(
 ) -> anyhow::Result<SocketAddr> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
     let address = listener.local_addr()?;
-    let config = SimulatorConfig { seed, ..SimulatorConfig::new(Profile::demo()) };
+    let config = SimulatorConfig {
+        seed,
+        ..SimulatorConfig::new(Profile::demo())
+    };
     let simulator = Simulator::new(config, anchor)?;
     tokio::spawn(async move {
         tokio::select! {
@@ -151,7 +157,11 @@ fn probe(name: &str, rate: f64, (input, output): (u32, u32), cache: CacheMode) -
         when_full: WhenFull::Refuse,
         connection: ConnectionPolicy::Pooled,
         arrivals: Arrivals::Poisson { rate },
-        workload: WorkloadConfig { input_tokens: input, output_tokens: Some(output), cache },
+        workload: WorkloadConfig {
+            input_tokens: input,
+            output_tokens: Some(output),
+            cache,
+        },
         limits: Limits::PROBE,
         stall: DEFAULT_STALL,
     }

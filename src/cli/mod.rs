@@ -45,7 +45,7 @@ enum Command {
     /// One-shot benchmark of one server.
     Bench(Box<bench::Args>),
     /// The simulated inference server on its own.
-    Simulate(simulate::Args),
+    Simulate(simulate::SimulateArgs),
 }
 
 /// How results are printed.
@@ -87,7 +87,11 @@ pub fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
-            let code = if error.use_stderr() { Exit::Usage } else { Exit::Fine };
+            let code = if error.use_stderr() {
+                Exit::Usage
+            } else {
+                Exit::Fine
+            };
             if error.print().is_err() {
                 return Exit::Internal.into();
             }
@@ -103,7 +107,7 @@ pub fn main() -> ExitCode {
         Command::Run(args) => run::run(&args),
         Command::Check(args) => check::run(&args),
         Command::Bench(args) => bench::run(&args),
-        Command::Simulate(args) => simulate::run(args),
+        Command::Simulate(args) => simulate(args),
     };
     match ended {
         Ok(exit) => exit.into(),
@@ -114,8 +118,25 @@ pub fn main() -> ExitCode {
     }
 }
 
+/// Serves until a signal comes.
+fn simulate(args: simulate::SimulateArgs) -> anyhow::Result<Exit> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()?;
+    runtime.block_on(async {
+        let signals = signals::Signals::listen()?;
+        let seen = signals.seen();
+        simulate::run(args, signals.first()).await?;
+        Ok(seen.signal().map_or(Exit::Fine, Exit::Signal))
+    })
+}
+
 /// A line for the person at the terminal.
-#[expect(clippy::print_stderr, reason = "the command line speaks to a person here")]
+#[expect(
+    clippy::print_stderr,
+    reason = "the command line speaks to a person here"
+)]
 fn say(text: &str) {
     eprintln!("{text}");
 }

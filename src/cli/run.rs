@@ -60,7 +60,10 @@ fn serve(mut config: Config) -> anyhow::Result<Exit> {
             },
         };
         if let Some(listener) = &listener {
-            say(&format!("page and metrics on http://{}/", listener.local_addr()?));
+            say(&format!(
+                "page and metrics on http://{}/",
+                listener.local_addr()?
+            ));
         }
         say(&format!("seed {seed}"));
         let setup = Setup {
@@ -69,7 +72,10 @@ fn serve(mut config: Config) -> anyhow::Result<Exit> {
             anchor: TimeAnchor::start(),
             connect: Arc::new(TcpConnect),
             extent: Extent::default(),
-            outputs: Outputs { listener, ..Outputs::default() },
+            outputs: Outputs {
+                listener,
+                ..Outputs::default()
+            },
         };
         drive(setup, &runtimes).await
     })

@@ -14,9 +14,7 @@ const MINIMAL: &str = include_str!("../../config/minimal.yaml");
 
 /// One target, and one probe with `probe` as its further lines.
 fn with_probe(probe: &str) -> String {
-    format!(
-        "targets:\n- name: a\n  url: http://h:1\nprobes:\n- name: p\n  targets: [a]\n{probe}\n"
-    )
+    format!("targets:\n- name: a\n  url: http://h:1\nprobes:\n- name: p\n  targets: [a]\n{probe}\n")
 }
 
 const GOOD: &str = "  arrivals: { process: constant, rate: 1/s }

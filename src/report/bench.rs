@@ -8,7 +8,8 @@ use std::fmt::Write as _;
 use super::number::{UNKNOWN, decimal, grouped, percent};
 use super::table::{table, text};
 use crate::aggregate::rank::count;
-use crate::aggregate::{FailureAware, Quantile, Stats, Summary};
+use crate::aggregate::summary::{FailureAware, Stats};
+use crate::aggregate::{Quantile, Summary};
 
 /// The table of `summary`, and below it throughput, counts by outcome, and whether the numbers
 /// can be trusted.

@@ -74,7 +74,7 @@ impl Poll {
         };
         let text = String::from_utf8_lossy(&page.body);
         let read = read_state(&text);
-        if !read.recognised {
+        if !read.recognised() {
             return ("unrecognised", None);
         }
         let sample = Sample {

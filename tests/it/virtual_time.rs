@@ -28,7 +28,11 @@ impl Connect for Pipes {
             let (ours, theirs) = tokio::io::duplex(64 * 1024);
             let simulator = self.0.clone();
             tokio::spawn(async move { simulator.serve_connection(theirs).await });
-            Ok(Opened { wire: Wire::Pipe(ours), resolved: None, connected: anchor.now() })
+            Ok(Opened {
+                wire: Wire::Pipe(ours),
+                resolved: None,
+                connected: anchor.now(),
+            })
         })
     }
 }
@@ -53,8 +57,10 @@ impl Left {
     /// The last records, oldest first.
     fn records(&self) -> Vec<RequestRecord> {
         let live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut records: Vec<_> =
-            live.last_requests().map(|observed: &Arc<Observed>| observed.record.clone()).collect();
+        let mut records: Vec<_> = live
+            .last_requests()
+            .map(|observed: &Arc<Observed>| observed.record.clone())
+            .collect();
         records.sort_by_key(|record| record.sequence);
         records
     }
@@ -84,7 +90,11 @@ impl World {
         let live = app.live();
         let report = app.run(std::future::pending()).await.expect("no task dies");
         engine.abort();
-        Left { report, live, simulator }
+        Left {
+            report,
+            live,
+            simulator,
+        }
     }
 }
 
@@ -117,7 +127,11 @@ fn config(arrivals: Arrivals, when_full: WhenFull, in_flight: u32) -> Config {
             limits: Limits::PROBE,
             stall: DEFAULT_STALL,
         }],
-        governor: GovernorConfig { requests_per_day: None, tokens_per_day: None, in_flight },
+        governor: GovernorConfig {
+            requests_per_day: None,
+            tokens_per_day: None,
+            in_flight,
+        },
         export: ExportConfig::default(),
     }
 }

@@ -23,13 +23,24 @@ fn faults(random: &mut StdRng) -> Vec<Fault> {
                 1 => FaultKind::SlowDecode { factor: 20.0 },
                 2 => FaultKind::Freeze,
                 3 => FaultKind::Hang,
-                4 => FaultKind::Cut { after_chunks: random.random_range(0..4) },
-                5 => FaultKind::StreamError { after_chunks: random.random_range(0..4) },
-                6 => FaultKind::Status { code: 429, retry_after: Some(Duration::from_secs(7)) },
+                4 => FaultKind::Cut {
+                    after_chunks: random.random_range(0..4),
+                },
+                5 => FaultKind::StreamError {
+                    after_chunks: random.random_range(0..4),
+                },
+                6 => FaultKind::Status {
+                    code: 429,
+                    retry_after: Some(Duration::from_secs(7)),
+                },
                 _ => FaultKind::Restart { version: None },
             };
             let from = at(random.random_range(0..200_000));
-            Fault { kind, from, lasts: ms(random.random_range(1..4_000)) }
+            Fault {
+                kind,
+                from,
+                lasts: ms(random.random_range(1..4_000)),
+            }
         })
         .collect()
 }
@@ -47,8 +58,14 @@ async fn ten_thousand_arrivals_give_ten_thousand_records() {
         simulator: SimulatorConfig::new(Profile::fixed(ms(20), ms(5))),
         faults: faults(&mut random),
         config,
-        extent: Extent { count: Some(ARRIVALS), ..Extent::default() },
-        outputs: Outputs { artifacts: Some(dir.clone()), ..Outputs::default() },
+        extent: Extent {
+            count: Some(ARRIVALS),
+            ..Extent::default()
+        },
+        outputs: Outputs {
+            artifacts: Some(dir.clone()),
+            ..Outputs::default()
+        },
     }
     .run()
     .await;
@@ -64,10 +81,25 @@ async fn ten_thousand_arrivals_give_ten_thousand_records() {
         sequences.push(record["sequence"].as_u64().expect("a number"));
     }
     sequences.sort_unstable();
-    assert_eq!(sequences, (0..ARRIVALS).collect::<Vec<_>>(), "each arrival exactly once");
+    assert_eq!(
+        sequences,
+        (0..ARRIVALS).collect::<Vec<_>>(),
+        "each arrival exactly once"
+    );
 
-    for outcome in ["ok", "http_status", "timeout_first_token", "timeout_gap", "stream_cut", "stream_error", "refused"] {
-        assert!(by_outcome.get(outcome).is_some_and(|count| *count > 0), "{outcome}: {by_outcome:?}");
+    for outcome in [
+        "ok",
+        "http_status",
+        "timeout_first_token",
+        "timeout_gap",
+        "stream_cut",
+        "stream_error",
+        "refused",
+    ] {
+        assert!(
+            by_outcome.get(outcome).is_some_and(|count| *count > 0),
+            "{outcome}: {by_outcome:?}"
+        );
     }
     assert_eq!(page_counts(&left), by_outcome);
 }
@@ -75,16 +107,31 @@ async fn ten_thousand_arrivals_give_ten_thousand_records() {
 /// Requests by outcome as `/metrics` has them.
 fn page_counts(left: &super::Left) -> BTreeMap<String, u64> {
     let live = left.live.lock().expect("not poisoned");
-    let page = render(Format::Text, &View { live: &live, gauges: &[], own: &[] });
+    let page = render(
+        Format::Text,
+        &View {
+            live: &live,
+            gauges: &[],
+            own: &[],
+        },
+    );
     let page = String::from_utf8(page).expect("text");
     let mut counts = BTreeMap::new();
     let mut arrivals = None;
     for line in page.lines() {
-        let value = || line.rsplit(' ').next().and_then(|text| text.parse::<u64>().ok()).expect("a count");
+        let value = || {
+            line.rsplit(' ')
+                .next()
+                .and_then(|text| text.parse::<u64>().ok())
+                .expect("a count")
+        };
         if line.starts_with("tokencanary_arrivals_total{") {
             arrivals = Some(value());
         }
-        if let Some((_, rest)) = line.split_once("outcome=\"").filter(|_| line.starts_with("tokencanary_requests_total{")) {
+        if let Some((_, rest)) = line
+            .split_once("outcome=\"")
+            .filter(|_| line.starts_with("tokencanary_requests_total{"))
+        {
             let outcome = rest.split('"').next().expect("closed").to_owned();
             *counts.entry(outcome).or_default() += value();
         }

@@ -23,7 +23,12 @@ fn profile() -> Profile {
 fn check(record: &RequestRecord, engine: &RequestTimes) {
     assert_eq!(record.outcome, Outcome::Ok, "{:?}", record.error);
     let start = record.timeline.start.expect("it was sent");
-    let chunks: Vec<MonoTime> = record.chunks.as_slice().iter().map(|chunk| chunk.at).collect();
+    let chunks: Vec<MonoTime> = record
+        .chunks
+        .as_slice()
+        .iter()
+        .map(|chunk| chunk.at)
+        .collect();
     assert_eq!(chunks, engine.tokens, "request {}", record.sequence);
     assert_eq!(record.timeline.sent, Some(engine.received));
     let (first, last) = (engine.tokens[0], engine.tokens[chunks.len() - 1]);
@@ -36,13 +41,23 @@ fn check(record: &RequestRecord, engine: &RequestTimes) {
 #[tokio::test(start_paused = true)]
 async fn every_chunk_has_exactly_the_engines_time() {
     let mut config = config(Arrivals::Constant { rate: 40.0 }, WhenFull::Wait, 8);
-    config.probes[0].workload =
-        WorkloadConfig { input_tokens: 16, output_tokens: Some(11), cache: CacheMode::Cold };
+    config.probes[0].workload = WorkloadConfig {
+        input_tokens: 16,
+        output_tokens: Some(11),
+        cache: CacheMode::Cold,
+    };
     let left = World {
-        simulator: SimulatorConfig { keep_times: 200, ..SimulatorConfig::new(profile()) },
+        simulator: SimulatorConfig {
+            keep_times: 200,
+            ..SimulatorConfig::new(profile())
+        },
         faults: Vec::new(),
         config,
-        extent: Extent { count: Some(150), patient: true, ..Extent::default() },
+        extent: Extent {
+            count: Some(150),
+            patient: true,
+            ..Extent::default()
+        },
         outputs: Outputs::default(),
     }
     .run()
@@ -60,6 +75,9 @@ async fn every_chunk_has_exactly_the_engines_time() {
         queued += u32::from(times.admitted > Some(times.received));
         check(record, times);
     }
-    assert!(queued > 10, "the load makes requests wait in the engine: {queued}");
+    assert!(
+        queued > 10,
+        "the load makes requests wait in the engine: {queued}"
+    );
     assert!(left.report.late.is_empty());
 }

@@ -15,9 +15,16 @@ use super::{Left, World, at, config, ms};
 async fn frozen(when_full: WhenFull) -> Left {
     World {
         simulator: SimulatorConfig::new(Profile::fixed(ms(1), ms(1))),
-        faults: vec![Fault { kind: FaultKind::Freeze, from: at(9_950), lasts: ms(5_000) }],
+        faults: vec![Fault {
+            kind: FaultKind::Freeze,
+            from: at(9_950),
+            lasts: ms(5_000),
+        }],
         config: config(Arrivals::Constant { rate: 10.0 }, when_full, 4),
-        extent: Extent { count: Some(200), ..Extent::default() },
+        extent: Extent {
+            count: Some(200),
+            ..Extent::default()
+        },
         outputs: Outputs::default(),
     }
     .run()
@@ -54,7 +61,9 @@ async fn refused_arrivals_count_as_never() {
     assert_eq!(count(&records, |record| record.outcome == Outcome::Ok), 154);
 
     let live = left.live.lock().expect("not poisoned");
-    let histogram = live.streams()[0].totals().histogram(Measure::ResponseTimeOrFailure);
+    let histogram = live.streams()[0]
+        .totals()
+        .histogram(Measure::ResponseTimeOrFailure);
     assert_eq!(histogram.count(), 200);
     // Bucket -170 ends at 2^(-170/32) s = 25.16 ms.
     let in_time: u64 = histogram
