@@ -3,3 +3,5 @@
 //! | room | known for | does | never does |
 //! |---|---|---|---|
 //! | `app` | `App` | build, wire, supervise, drain | domain logic |
+
+pub mod simulate;

@@ -1,0 +1,147 @@
+//! Runs the simulated inference server on its own, over TCP.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::Context;
+use tokio::net::TcpListener;
+
+use crate::clock::TimeAnchor;
+use crate::simulator::{Profile, Simulator, SimulatorConfig};
+
+/// What the simulated server is like and where it listens.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SimulatePlan {
+    /// Address; port 0 picks a free one.
+    pub listen: SocketAddr,
+    /// How fast it is.
+    pub speed: Speed,
+    /// Sequences that run at once; `None`: as the speed has it.
+    pub max_running: Option<usize>,
+    /// Name of the model; `None`: the simulator's own.
+    pub model: Option<String>,
+    /// Seed of everything drawn.
+    pub seed: u64,
+    /// File that gets the clock before each write.
+    pub log_times: Option<PathBuf>,
+}
+
+/// How fast the simulated server is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Speed {
+    /// As a small model on one GPU.
+    Demo,
+    /// No delay anywhere.
+    Instant,
+    /// Always the same.
+    Fixed {
+        /// To the first token.
+        ttft: Duration,
+        /// Between tokens.
+        itl: Duration,
+    },
+}
+
+impl SimulatePlan {
+    /// The simulator's configuration.
+    #[must_use]
+    pub fn config(&self) -> SimulatorConfig {
+        let mut profile = match self.speed {
+            Speed::Demo => Profile::demo(),
+            Speed::Instant => Profile::instant(),
+            Speed::Fixed { ttft, itl } => Profile::fixed(ttft, itl),
+        };
+        if let Some(most) = self.max_running {
+            profile.max_running = most;
+        }
+        let mut config = SimulatorConfig::new(profile);
+        config.seed = self.seed;
+        config.log_times.clone_from(&self.log_times);
+        if let Some(model) = &self.model {
+            config.model.clone_from(model);
+        }
+        config
+    }
+}
+
+/// Serves until `stop` is ready. `ready` is told the address once connections are accepted.
+///
+/// # Errors
+///
+/// If the address cannot be bound, or the log not written.
+pub async fn simulate(
+    plan: SimulatePlan,
+    ready: impl FnOnce(SocketAddr),
+    stop: impl Future<Output = ()>,
+) -> anyhow::Result<()> {
+    let log = plan.log_times.clone().unwrap_or_default();
+    let cannot_log = || format!("cannot write `{}`", log.display());
+    let simulator = Simulator::new(plan.config(), TimeAnchor::start()).with_context(cannot_log)?;
+    let listener = TcpListener::bind(plan.listen)
+        .await
+        .with_context(|| format!("cannot listen on `{}`; wanted a free address", plan.listen))?;
+    ready(listener.local_addr()?);
+    tokio::select! {
+        ended = simulator.run() => ended.with_context(cannot_log)?,
+        () = simulator.listen(listener, stop) => {}
+    }
+    simulator.finish().await.with_context(cannot_log)
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpStream;
+    use tokio::sync::oneshot;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn it_answers_over_tcp_until_it_is_stopped() {
+        let plan = SimulatePlan {
+            listen: SocketAddr::from(([127, 0, 0, 1], 0)),
+            speed: Speed::Instant,
+            max_running: Some(4),
+            model: Some("m".to_owned()),
+            seed: 1,
+            log_times: None,
+        };
+        let (tell, told) = oneshot::channel();
+        let (stop, stopped) = oneshot::channel();
+        let ready = move |address| tell.send(address).expect("the test waits for it");
+        let served = tokio::spawn(simulate(plan, ready, async move {
+            stopped.await.expect("the test stops it");
+        }));
+        let address = told.await.expect("it became ready");
+        let mut io = TcpStream::connect(address).await.expect("it listens");
+        io.write_all(b"GET /v1/models HTTP/1.1\r\nconnection: close\r\n\r\n")
+            .await
+            .expect("it reads");
+        let mut answer = String::new();
+        io.read_to_string(&mut answer).await.expect("it answers");
+        assert!(answer.contains(r#""id":"m""#), "{answer}");
+        stop.send(()).expect("it still runs");
+        served.await.expect("no panic").expect("no error");
+    }
+
+    #[tokio::test]
+    async fn a_taken_port_is_named() {
+        let taken = TcpListener::bind(("127.0.0.1", 0)).await.expect("a port");
+        let plan = SimulatePlan {
+            listen: taken.local_addr().expect("it is bound"),
+            speed: Speed::Demo,
+            max_running: None,
+            model: None,
+            seed: 0,
+            log_times: None,
+        };
+        let address = plan.listen.to_string();
+        let error = simulate(plan, |_| {}, std::future::pending()).await;
+        let error = format!("{:#}", error.expect_err("the port is taken"));
+        assert!(
+            error.contains(&format!("cannot listen on `{address}`")),
+            "{error}"
+        );
+    }
+}
