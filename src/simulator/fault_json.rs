@@ -15,7 +15,7 @@ const KINDS: &str = "`slow_prefill`, `slow_decode`, `freeze`, `hang`, `cut`, `st
 /// Above this a factor is a typing error.
 const MAX_FACTOR: f64 = 1_000_000.0;
 /// Longest fault, so that instants cannot overflow.
-const MAX_SPAN: Duration = Duration::from_secs(365 * 24 * 3600);
+const MAX_SPAN: Duration = Duration::from_hours(365 * 24);
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -227,7 +227,7 @@ impl Engine {
         let prompt_tokens = sequence.job.prompt_tokens;
         self.kv_tokens = self.kv_tokens.saturating_add(prompt_tokens);
         let prefill = self.profile.prefill(prompt_tokens);
-        self.plan(id, 0, Phase::Prefill, prefill);
+        self.plan(id, 0, prefill);
         Some(self.emission(id, EmissionKind::Admitted))
     }
 
@@ -250,7 +250,7 @@ impl Engine {
         } else {
             // This sequence's own step was taken off the heap just now.
             let decode = self.profile.decode(self.steps.len() + 1);
-            self.plan(id, index + 1, Phase::Decode, decode);
+            self.plan(id, index + 1, decode);
         }
         Some(self.emission(id, EmissionKind::Token { index, finish }))
     }
@@ -268,7 +268,13 @@ impl Engine {
         self.kv_tokens = self.kv_tokens.saturating_sub(held);
     }
 
-    fn plan(&mut self, job: JobId, index: u32, phase: Phase, span: Duration) {
+    /// Plans the step that gives token number `index`.
+    fn plan(&mut self, job: JobId, index: u32, span: Duration) {
+        let phase = if index == 0 {
+            Phase::Prefill
+        } else {
+            Phase::Decode
+        };
         let factor = self.slowdowns.factor(phase, self.now) * self.jitter(job, index);
         let step = Step {
             at: self.now + whole_millis(span, factor),

@@ -1,5 +1,6 @@
 //! Answers that are known at once: models, version, health, metrics, faults, refusals.
 
+use std::io::Write as _;
 use std::time::Duration;
 
 use serde_json::json;
@@ -60,23 +61,25 @@ impl Page {
 
     /// Writes head and body.
     pub(super) fn write(&self, out: &mut Vec<u8>, close: bool) {
+        const NEVER: &str = "writing to a vector cannot fail";
         let (status, reason) = (self.status, reason(self.status));
         let (content_type, length) = (self.content_type, self.body.len());
-        let mut head = format!(
+        write!(
+            out,
             "HTTP/1.1 {status} {reason}\r\nserver: tokencanary-simulator\r\n\
              content-type: {content_type}\r\ncontent-length: {length}\r\n"
-        );
+        )
+        .expect(NEVER);
         if let Some(span) = self.retry_after {
             let seconds = span.as_secs() + u64::from(span.subsec_nanos() > 0);
-            head.push_str(&format!("retry-after: {seconds}\r\n"));
+            write!(out, "retry-after: {seconds}\r\n").expect(NEVER);
         }
         if let Some(methods) = self.allow {
-            head.push_str(&format!("allow: {methods}\r\n"));
+            write!(out, "allow: {methods}\r\n").expect(NEVER);
         }
         if close {
-            head.push_str("connection: close\r\n");
+            out.extend_from_slice(b"connection: close\r\n");
         }
-        out.extend_from_slice(head.as_bytes());
         out.extend_from_slice(b"\r\n");
         out.extend_from_slice(self.body.as_bytes());
     }

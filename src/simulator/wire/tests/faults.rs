@@ -169,3 +169,42 @@ async fn faults_are_listed_while_they_last_and_bad_ones_refused() {
     let listed = rig.ask(&get("/sim/faults")).await;
     assert!(listed.ends_with(r#"{"faults":[]}"#), "{listed}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn the_engine_is_empty_after_any_mixture_of_faults() {
+    let rig = Rig::new(Profile {
+        max_running: 3,
+        ..Profile::fixed(ms(20), ms(10))
+    });
+    let kinds = [
+        FaultKind::Cut { after_chunks: 2 },
+        FaultKind::Freeze,
+        FaultKind::Restart { version: None },
+        FaultKind::StreamError { after_chunks: 0 },
+        FaultKind::SlowDecode { factor: 3.0 },
+        FaultKind::Hang,
+        FaultKind::Status {
+            code: 500,
+            retry_after: None,
+        },
+    ];
+    for (at, kind) in (0..).map(|fault| fault * 300).zip(kinds) {
+        inject(&rig, kind, at, at + 200);
+    }
+    let mut peers = Vec::new();
+    for arrival in 0..100 {
+        rig.until(arrival * 25).await;
+        let mut peer = rig.connect();
+        peer.say(&streamed(1 + u32::try_from(arrival % 7).unwrap_or(0)))
+            .await;
+        peers.push(peer);
+    }
+    rig.until(60_000).await;
+    let state = rig.simulator.state();
+    assert_eq!((state.running, state.waiting), (0, 0));
+    let ended = |peer: &&Peer| peer.is_closed() || peer.text().contains("[DONE]");
+    let refused = |peer: &&Peer| peer.text().starts_with("HTTP/1.1 50");
+    let open = peers.iter().filter(|p| !ended(p) && !refused(p)).count();
+    // Those that arrived in the hang, from 1500 to 1700: 1500, 1525 ... 1675.
+    assert_eq!(open, 8);
+}

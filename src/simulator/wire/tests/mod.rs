@@ -41,10 +41,10 @@ impl Rig {
     }
 
     fn connect(&self) -> Peer {
-        let (io, server) = duplex(1 << 20);
+        let (io, far_end) = duplex(1 << 20);
         let writes = Writes::default();
         let wire = Wire {
-            read: server,
+            read: far_end,
             anchor: self.anchor,
             writes: writes.clone(),
         };

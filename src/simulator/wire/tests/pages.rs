@@ -170,3 +170,19 @@ async fn the_metrics_page_shows_a_known_sequence() {
     assert_eq!(page.matches("# TYPE vllm:").count(), 9);
     assert!(page.contains("# TYPE vllm:prompt_tokens_total counter\n"));
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_request_is_read_alike_wherever_it_is_cut() {
+    let request = post("/v1/chat/completions", "{}");
+    let whole = Rig::new(Profile::instant()).ask(&request).await;
+    for cut in 1..request.len() {
+        let rig = Rig::new(Profile::instant());
+        let mut peer = rig.connect();
+        peer.say(&request[..cut]).await;
+        settle().await;
+        assert_eq!(peer.text(), "", "answered after {cut} bytes");
+        peer.say(&request[cut..]).await;
+        settle().await;
+        assert_eq!(peer.text(), whole, "cut after {cut} bytes");
+    }
+}

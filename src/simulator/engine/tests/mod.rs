@@ -1,5 +1,7 @@
 //! The engine against times computed by hand. All instants are in milliseconds.
 
+mod property;
+
 use std::time::Duration;
 
 use super::*;

@@ -1,0 +1,82 @@
+//! What holds for any arrivals, freezes and departures.
+
+use proptest::prelude::*;
+
+use super::*;
+
+/// Something that happens to the engine.
+#[derive(Debug, Clone)]
+enum Deed {
+    Submit { prompt: u32, output: u32 },
+    Cancel(u64),
+    Freeze { after: u64, lasts: u64 },
+    Slow { factor: u32, lasts: u64 },
+}
+
+fn deed() -> impl Strategy<Value = Deed> {
+    prop_oneof![
+        6 => (0..2000_u32, 1..20_u32).prop_map(|(prompt, output)| Deed::Submit { prompt, output }),
+        2 => (0..40_u64).prop_map(Deed::Cancel),
+        1 => (0..50_u64, 1..500_u64).prop_map(|(after, lasts)| Deed::Freeze { after, lasts }),
+        1 => (1..5_u32, 1..500_u64).prop_map(|(factor, lasts)| Deed::Slow { factor, lasts }),
+    ]
+}
+
+fn profile() -> impl Strategy<Value = Profile> {
+    (1..6_usize, 0..30_u64, 0..10_u64, 0..3_u64).prop_map(|(slots, prefill, decode, extra)| {
+        Profile {
+            max_running: slots,
+            prefill_per_1k_tokens: ms(10),
+            decode_per_extra_sequence: ms(extra),
+            jitter: 0.2,
+            ..Profile::fixed(ms(prefill), ms(decode))
+        }
+    })
+}
+
+proptest! {
+    #[test]
+    fn every_job_that_stays_gets_all_its_tokens_in_order(
+        profile in profile(),
+        deeds in prop::collection::vec((0..40_u64, deed()), 1..60),
+    ) {
+        let mut engine = Engine::new(profile, 3);
+        let (mut now, mut submitted, mut cancelled) = (0, Vec::new(), Vec::new());
+        let mut all = Vec::new();
+        for (wait, deed) in deeds {
+            now += wait;
+            all.extend(engine.advance(at(now)));
+            prop_assert!(engine.state().running <= profile.max_running);
+            prop_assert!(engine.next_event().is_none_or(|next| next > at(now)));
+            match deed {
+                Deed::Submit { prompt, output } => {
+                    let id = u64::try_from(submitted.len()).expect("a small number");
+                    engine.submit(at(now), job(id, prompt, output)).expect("there is room");
+                    submitted.push((id, output));
+                }
+                Deed::Cancel(id) => {
+                    engine.cancel(JobId(id));
+                    cancelled.push(id);
+                }
+                Deed::Freeze { after, lasts } => {
+                    engine.freeze(at(now + after), at(now + after + lasts));
+                }
+                Deed::Slow { factor, lasts } => engine.slow(Slowdown {
+                    phase: Phase::Decode,
+                    factor: f64::from(factor),
+                    from: at(now),
+                    until: at(now + lasts),
+                }),
+            }
+        }
+        all.extend(engine.advance(at(1_000_000)));
+        prop_assert!(all.is_sorted_by_key(|emission| emission.at));
+        for (id, output) in submitted.into_iter().filter(|(id, _)| !cancelled.contains(id)) {
+            let expected = usize::try_from(output).expect("a small number") + 1;
+            prop_assert_eq!(times(&all, id).len(), expected);
+        }
+        let state = engine.state();
+        prop_assert_eq!((state.running, state.waiting, engine.next_event()), (0, 0, None));
+        prop_assert!(state.kv_usage.abs() < 1e-12);
+    }
+}
