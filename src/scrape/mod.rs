@@ -3,3 +3,9 @@
 //! | room | known for | does | never does |
 //! |---|---|---|---|
 //! | `scrape` | `Scraper` | poll server `/metrics`, DCGM, NVML into `Sample`s | interpret them |
+
+mod page;
+mod roles;
+
+pub use page::{Labels, Line, Lines, MAX_LINE, MAX_LINES};
+pub use roles::{Engine, PageState, read_state};
