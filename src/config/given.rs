@@ -55,6 +55,8 @@ impl<'a> Given<'a> {
     /// The value for a message.
     pub(super) fn shown(&self) -> String {
         match self.value {
+            Value::Dict(_, dict) if dict.is_empty() => "an empty section".to_owned(),
+            Value::Array(_, items) if items.is_empty() => "an empty list".to_owned(),
             Value::Dict(..) => "a section".to_owned(),
             Value::Array(..) => "a list".to_owned(),
             Value::Empty(..) => "nothing".to_owned(),
@@ -147,10 +149,13 @@ impl<'a> Given<'a> {
             "TiB" => Some(1 << 40),
             _ => None,
         };
-        within(
-            scaled(text, factor, "`B`, `kB`, `MB`, `GB`, `KiB`, `MiB` or `GiB`")?,
-            &range,
-        )
+        let size = scaled(text, factor, "`B`, `kB`, `MB`, `GB`, `KiB`, `MiB` or `GiB`")?;
+        if range.contains(&size) {
+            Ok(size)
+        } else {
+            let bytes = |size: &u64| format!("{size}B");
+            Err(out_of_range(bytes(range.start()), bytes(range.end())))
+        }
     }
 
     /// A span of time with a unit, from `us` to `d`.

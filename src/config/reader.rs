@@ -127,10 +127,11 @@ impl<'a> Reader<'a> {
             self.refuse(
                 &node,
                 &match given.text() {
-                    Ok(text) => {
+                    // Items of the lists at the top are sections.
+                    Ok(text) if !section.table.at.is_empty() => {
                         refusal.hint(format!("write `[{}]`", quoted(text).trim_matches('`')))
                     }
-                    Err(_) => refusal,
+                    _ => refusal,
                 },
             );
             return None;
