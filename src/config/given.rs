@@ -4,6 +4,7 @@
 //! number without a unit is refused where a unit matters. `NaN`, infinity and exponents are
 //! no numbers here.
 
+use std::fmt::Display;
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -154,7 +155,7 @@ impl<'a> Given<'a> {
             Ok(size)
         } else {
             let bytes = |size: &u64| format!("{size}B");
-            Err(out_of_range(bytes(range.start()), bytes(range.end())))
+            Err(out_of_range(&bytes(range.start()), &bytes(range.end())))
         }
     }
 
@@ -174,7 +175,7 @@ impl<'a> Given<'a> {
         if range.contains(&value) {
             Ok(value)
         } else {
-            Err(out_of_range(shown(*range.start()), shown(*range.end())))
+            Err(out_of_range(&shown(*range.start()), &shown(*range.end())))
         }
     }
 
@@ -209,10 +210,7 @@ impl<'a> Given<'a> {
         if range.contains(&number) {
             Ok(number)
         } else {
-            Err(out_of_range(
-                range.start().to_string(),
-                range.end().to_string(),
-            ))
+            Err(out_of_range(range.start(), range.end()))
         }
     }
 
@@ -334,14 +332,11 @@ fn within(number: u64, range: &RangeInclusive<u64>) -> Read<u64> {
     if range.contains(&number) {
         Ok(number)
     } else {
-        Err(out_of_range(
-            range.start().to_string(),
-            range.end().to_string(),
-        ))
+        Err(out_of_range(range.start(), range.end()))
     }
 }
 
-fn out_of_range(least: String, most: String) -> Refusal {
+fn out_of_range(least: &impl Display, most: &impl Display) -> Refusal {
     Refusal::new(Problem::OutOfRange).wanted(format!("from `{least}` to `{most}`"))
 }
 

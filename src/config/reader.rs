@@ -91,7 +91,7 @@ impl<'a> Reader<'a> {
         let (problem, hint) = if table.later.contains(&key) {
             (Problem::NotAvailable, None)
         } else {
-            (Problem::UnknownKey, table.hint(key))
+            (Problem::UnknownKey, Some(table.hint(key)))
         };
         let path = join(path, key);
         self.found.push(Diagnostic {

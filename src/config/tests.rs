@@ -343,6 +343,11 @@ fn what_is_planned_is_refused_and_not_ignored() {
             .collect();
         assert_eq!(found, [(path, refused)], "{text}");
     }
+}
+
+#[test]
+fn what_is_planned_of_otlp_is_refused_and_not_ignored() {
+    let refused = "not available in this version";
     for (key, value) in [
         ("metrics_endpoint", "http://h/v1/metrics"),
         ("every", "10s"),

@@ -63,7 +63,7 @@ fn options() -> Options {
         with_snippet: false,
         strict_booleans: true,
         // The key table refuses it, with its path.
-        reject_non_finite_typeless_float: false,
+        non_finite_float_policy: serde_saphyr::NonFiniteFloatPolicy::PassThrough,
     }
 }
 
