@@ -4,6 +4,7 @@
 //! number without a unit is refused where a unit matters. `NaN`, infinity and exponents are
 //! no numbers here.
 
+use std::fmt::Display;
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -55,6 +56,8 @@ impl<'a> Given<'a> {
     /// The value for a message.
     pub(super) fn shown(&self) -> String {
         match self.value {
+            Value::Dict(_, dict) if dict.is_empty() => "an empty section".to_owned(),
+            Value::Array(_, items) if items.is_empty() => "an empty list".to_owned(),
             Value::Dict(..) => "a section".to_owned(),
             Value::Array(..) => "a list".to_owned(),
             Value::Empty(..) => "nothing".to_owned(),
@@ -147,10 +150,13 @@ impl<'a> Given<'a> {
             "TiB" => Some(1 << 40),
             _ => None,
         };
-        within(
-            scaled(text, factor, "`B`, `kB`, `MB`, `GB`, `KiB`, `MiB` or `GiB`")?,
-            &range,
-        )
+        let size = scaled(text, factor, "`B`, `kB`, `MB`, `GB`, `KiB`, `MiB` or `GiB`")?;
+        if range.contains(&size) {
+            Ok(size)
+        } else {
+            let bytes = |size: &u64| format!("{size}B");
+            Err(out_of_range(&bytes(range.start()), &bytes(range.end())))
+        }
     }
 
     /// A span of time with a unit, from `us` to `d`.
@@ -169,7 +175,7 @@ impl<'a> Given<'a> {
         if range.contains(&value) {
             Ok(value)
         } else {
-            Err(out_of_range(shown(*range.start()), shown(*range.end())))
+            Err(out_of_range(&shown(*range.start()), &shown(*range.end())))
         }
     }
 
@@ -204,10 +210,7 @@ impl<'a> Given<'a> {
         if range.contains(&number) {
             Ok(number)
         } else {
-            Err(out_of_range(
-                range.start().to_string(),
-                range.end().to_string(),
-            ))
+            Err(out_of_range(range.start(), range.end()))
         }
     }
 
@@ -329,14 +332,11 @@ fn within(number: u64, range: &RangeInclusive<u64>) -> Read<u64> {
     if range.contains(&number) {
         Ok(number)
     } else {
-        Err(out_of_range(
-            range.start().to_string(),
-            range.end().to_string(),
-        ))
+        Err(out_of_range(range.start(), range.end()))
     }
 }
 
-fn out_of_range(least: String, most: String) -> Refusal {
+fn out_of_range(least: &impl Display, most: &impl Display) -> Refusal {
     Refusal::new(Problem::OutOfRange).wanted(format!("from `{least}` to `{most}`"))
 }
 

@@ -236,22 +236,20 @@ impl Table {
     }
 
     /// What someone who wrote the unknown key `name` here may have meant.
-    pub(super) fn hint(&self, name: &str) -> Option<String> {
+    pub(super) fn hint(&self, name: &str) -> String {
         let names = || self.keys.iter().map(|key| key.name);
         if let Some(near) = nearest(name, names()) {
-            return Some(format!("did you mean `{near}`"));
+            return format!("did you mean `{near}`");
         }
         let elsewhere = TABLES
             .iter()
-            .find(|table| table.keys.iter().any(|key| key.name == name) && table.at != self.at);
+            .find(|table| table.keys.iter().any(|key| key.name == name));
         match elsewhere {
-            Some(table) if table.at.is_empty() => {
-                Some(format!("`{name}` belongs to the top level"))
-            }
-            Some(table) => Some(format!("`{name}` belongs to `{}`", table.at)),
+            Some(table) if table.at.is_empty() => format!("`{name}` belongs to the top level"),
+            Some(table) => format!("`{name}` belongs to `{}`", table.at),
             None => {
                 let known: Vec<String> = names().map(|name| format!("`{name}`")).collect();
-                Some(format!("known here: {}", known.join(", ")))
+                format!("known here: {}", known.join(", "))
             }
         }
     }

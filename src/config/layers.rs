@@ -44,7 +44,7 @@ pub(super) struct Sources<'a> {
 
 impl Layers {
     /// Merges the layers. A syntax error is the only problem then.
-    pub(super) fn merge(sources: &Sources<'_>) -> Result<Self, Diagnostic> {
+    pub(super) fn merge(sources: &Sources<'_>) -> Result<Self, Box<Diagnostic>> {
         let (base, lines) = parse(sources)?;
         let mut found = Vec::new();
         let mut figment = base;
@@ -151,7 +151,7 @@ fn list_from_environment(keys: &[&str], origin: Origin) -> Diagnostic {
 }
 
 /// The file as the lowest layer, with the lines of its keys.
-fn parse(sources: &Sources<'_>) -> Result<(Figment, HashMap<String, u64>), Diagnostic> {
+fn parse(sources: &Sources<'_>) -> Result<(Figment, HashMap<String, u64>), Box<Diagnostic>> {
     let text = sources.text;
     match sources.format {
         Format::Yaml => match Yaml(text).syntax_error() {
@@ -172,8 +172,8 @@ fn parse(sources: &Sources<'_>) -> Result<(Figment, HashMap<String, u64>), Diagn
     }
 }
 
-fn syntax(file: &str, (message, line): (String, Option<u64>)) -> Diagnostic {
-    Diagnostic {
+fn syntax(file: &str, (message, line): (String, Option<u64>)) -> Box<Diagnostic> {
+    Box::new(Diagnostic {
         path: String::new(),
         origin: Origin::File {
             name: file.to_owned(),
@@ -183,7 +183,7 @@ fn syntax(file: &str, (message, line): (String, Option<u64>)) -> Diagnostic {
         given: None,
         wanted: None,
         hint: Some(message.lines().next().unwrap_or_default().to_owned()),
-    }
+    })
 }
 
 fn collect_table(table: &DeTable<'_>, path: &str, text: &str, lines: &mut HashMap<String, u64>) {

@@ -105,7 +105,7 @@ pub(super) fn read(
         environment: &environment,
         flags,
     };
-    let layers = Layers::merge(&sources).map_err(|one| Diagnostics::new(vec![one]))?;
+    let layers = Layers::merge(&sources).map_err(|one| Diagnostics::new(vec![*one]))?;
     let mut reader = Reader::new(&layers, &environment);
     let root = Node {
         path: String::new(),

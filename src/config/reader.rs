@@ -91,7 +91,7 @@ impl<'a> Reader<'a> {
         let (problem, hint) = if table.later.contains(&key) {
             (Problem::NotAvailable, None)
         } else {
-            (Problem::UnknownKey, table.hint(key))
+            (Problem::UnknownKey, Some(table.hint(key)))
         };
         let path = join(path, key);
         self.found.push(Diagnostic {
@@ -127,10 +127,11 @@ impl<'a> Reader<'a> {
             self.refuse(
                 &node,
                 &match given.text() {
-                    Ok(text) => {
+                    // Items of the lists at the top are sections.
+                    Ok(text) if !section.table.at.is_empty() => {
                         refusal.hint(format!("write `[{}]`", quoted(text).trim_matches('`')))
                     }
-                    Err(_) => refusal,
+                    _ => refusal,
                 },
             );
             return None;

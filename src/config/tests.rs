@@ -100,7 +100,7 @@ fn every_sample_file_is_good() {
 }
 
 #[test]
-fn a_few_problems() {
+fn an_unknown_key_comes_with_what_may_be_meant() {
     check(
         &with_probe("  arrivals: { process: constant, rat: 5 }\n  worklod: {}"),
         "
@@ -114,20 +114,577 @@ c.yaml:8: `probes[0].worklod`: unknown key
   hint: did you mean `workload`",
     );
     check_behind(
-        "governor: { in_flight: 0 }\nstate: /x\n",
+        "  concurrency: 3\nelephants: 2\n",
         "
-c.yaml:9: `governor.in_flight`: out of range
+c.yaml:9: `probes[0].concurrency`: unknown key
+  hint: `concurrency` belongs to `probes[].arrivals`
+c.yaml:10: `elephants`: unknown key
+  hint: known here: `seed`, `drain`, `targets`, `probes`, `governor`, `export`",
+    );
+}
+
+#[test]
+fn a_number_needs_its_unit_and_its_range() {
+    check_behind(
+        "drain: 4
+governor: { in_flight: 0, tokens_per_day: 5X, requests_per_day: 1.5 }
+export:
+  http: { listen: 'localhost:80' }
+  otlp: { endpoint: 'http://h', queue: -1 }
+  files: { dir: d, max_size: 100 }
+",
+        "
+c.yaml:9: `drain`: wrong unit
+  given: `4`
+  wanted: a duration, as in `4s`
+  hint: write `4s`
+c.yaml:10: `governor.requests_per_day`: wrong type
+  given: `1.5`
+  wanted: a count, as in `50000` or `50k`
+c.yaml:10: `governor.tokens_per_day`: wrong unit
+  given: `5X`
+  wanted: a count, as in `5000000` or `5M`
+  hint: the units are `k`, `M` or `G`, or none
+c.yaml:10: `governor.in_flight`: out of range
   given: `0`
   wanted: from `1` to `100000`
-c.yaml:10: `state`: not available in this version",
+c.yaml:12: `export.http.listen`: not understood
+  given: `localhost:80`
+  wanted: an address and a port, as in `127.0.0.1:9464`
+  hint: write `127.0.0.1:80`
+c.yaml:13: `export.otlp.queue`: out of range
+  given: `-1`
+  wanted: a whole number from `1` to `1000000`
+  hint: it cannot be negative
+c.yaml:14: `export.files.max_size`: wrong unit
+  given: `100`
+  wanted: a size, as in `100MB` or `64KiB`
+  hint: write `100MB`",
     );
-    let _ = overlaid;
+    check_behind(
+        "  limits: { first_token: 90s, gap: 0s }\n  stall: { factor: .nan, floor: 300 }\n",
+        "
+c.yaml:9: `probes[0].limits.first_token`: out of range
+  given: `90s`
+  wanted: at most `limits.total`, which is `1m`
+c.yaml:9: `probes[0].limits.gap`: out of range
+  given: `0s`
+  wanted: from `1ms` to `1d`
+c.yaml:10: `probes[0].stall.factor`: not understood
+  given: `NaN`
+  wanted: a number from `1` to `1000`
+c.yaml:10: `probes[0].stall.floor`: wrong unit
+  given: `300`
+  wanted: a duration, as in `250ms`
+  hint: write `300s`",
+    );
+}
+
+#[test]
+fn a_value_of_the_wrong_type_says_what_it_is() {
+    check(
+        "targets:\n- name: 7\n  url: [x]\n- x\nprobes: short\ngovernor:\nexport: 5\n",
+        "
+c.yaml:2: `targets[0].name`: wrong type
+  given: `7`
+  wanted: 1 to 64 letters, digits, `.`, `_` or `-`
+  hint: put it in quotes: `\"7\"`
+c.yaml:3: `targets[0].url`: wrong type
+  given: a list
+  wanted: a URL, as in `http://127.0.0.1:8000`
+c.yaml:4: `targets[1]`: wrong type
+  given: `x`
+  wanted: the section `targets[]`
+c.yaml:5: `probes`: wrong type
+  given: `short`
+  wanted: a list with at least one probe
+c.yaml:6: `governor`: wrong type
+  given: nothing
+  wanted: the section `governor`
+c.yaml:7: `export`: wrong type
+  given: `5`
+  wanted: the section `export`",
+    );
+    check_behind(
+        "  streaming: 'yes'\n  when_full: drop\n  connection: polled\nseed: '5'\n",
+        "
+c.yaml:9: `probes[0].streaming`: wrong type
+  given: `yes`
+  wanted: `true` or `false`
+c.yaml:10: `probes[0].when_full`: not understood
+  given: `drop`
+  wanted: `refuse` or `wait`
+c.yaml:11: `probes[0].connection`: not understood
+  given: `polled`
+  wanted: `pooled` or `new`
+  hint: did you mean `pooled`
+c.yaml:12: `seed`: wrong type
+  given: `5`
+  wanted: a whole number from `0` to `18446744073709551615`
+  hint: without quotes: `5`",
+    );
+}
+
+#[test]
+fn names_must_be_unique_and_references_must_hold() {
+    check(
+        "targets:
+- { name: qwen, url: 'http://h' }
+- { name: qwen, url: 'http://h' }
+- { name: 'a b', url: 'http://h' }
+probes:
+- name: p
+  targets: [qwem, qwen, qwen]
+  arrivals: { process: closed, concurrency: 5 }
+  workload: { synthetic: { input_tokens: 16, output_tokens: 4 }, cache: warm }
+- name: p
+  targets: []
+  arrivals: { process: poisson, rate: 1/s, concurrency: 5 }
+  workload: { synthetic: { input_tokens: 0 } }
+",
+        "
+c.yaml:3: `targets[1].name`: given twice
+  given: `qwen`
+  wanted: a name of its own
+  hint: `targets[0].name` has it already
+c.yaml:4: `targets[2].name`: not understood
+  given: `a b`
+  wanted: 1 to 64 letters, digits, `.`, `_` or `-`
+c.yaml:7: `probes[0].targets[0]`: unknown name
+  given: `qwem`
+  wanted: the name of a target
+  hint: did you mean `qwen`
+c.yaml:7: `probes[0].targets[2]`: given twice
+  given: `qwen`
+  wanted: each target once
+c.yaml:8: `probes[0].arrivals.concurrency`: out of range
+  given: `5`
+  wanted: at most `governor.in_flight`, which is `4`
+  hint: raise `governor.in_flight`
+c.yaml:9: `probes[0].workload.synthetic.input_tokens`: out of range
+  given: `16`
+  wanted: more than `16` for `cache: warm`
+  hint: the last 16 tokens of a warm prompt are always new
+c.yaml:10: `probes[1].name`: given twice
+  given: `p`
+  wanted: a name of its own
+  hint: `probes[0].name` has it already
+c.yaml:11: `probes[1].targets`: missing
+  given: an empty list
+  wanted: at least one
+c.yaml:12: `probes[1].arrivals.concurrency`: does not go together
+  given: `5`
+  hint: only `process: closed` takes it
+c.yaml:13: `probes[1].workload.synthetic.input_tokens`: out of range
+  given: `0`
+  wanted: from `1` to `1000000`
+c.yaml:13: `probes[1].workload.synthetic.output_tokens`: missing
+  wanted: a whole number of tokens from `1` to `1000000`",
+    );
+}
+
+#[test]
+fn what_is_planned_is_refused_and_not_ignored() {
+    let refused = "not available in this version";
+    for (path, text) in [
+        ("state", with_probe(&format!("{GOOD}\nstate: /x"))),
+        ("detection", with_probe(&format!("{GOOD}\ndetection: {{}}"))),
+        (
+            "governor.yield_when",
+            with_probe(&format!("{GOOD}\ngovernor: {{ yield_when: {{}} }}")),
+        ),
+        ("probes[0].slo", with_probe(&format!("{GOOD}\n  slo: {{}}"))),
+        (
+            "probes[0].expect",
+            with_probe(&format!("{GOOD}\n  expect: {{}}")),
+        ),
+        (
+            "probes[0].connection",
+            with_probe(&format!("{GOOD}\n  connection: per_session")),
+        ),
+        (
+            "probes[0].workload.cache",
+            with_probe(&GOOD.replace("} }", "}, cache: paired }")),
+        ),
+        (
+            "probes[0].workload.dataset",
+            with_probe(&GOOD.replace("} }", "}, dataset: x }")),
+        ),
+        (
+            "probes[0].arrivals.process",
+            with_probe(&GOOD.replace("constant", "gamma")),
+        ),
+        (
+            "targets[0].node",
+            with_probe(GOOD).replace("name: a", "name: a\n  node: x"),
+        ),
+        (
+            "targets[0].gpu",
+            with_probe(GOOD).replace("name: a", "name: a\n  gpu: {}"),
+        ),
+        (
+            "targets[0].api",
+            with_probe(GOOD).replace("name: a", "name: a\n  api: responses"),
+        ),
+        (
+            "targets[0].url",
+            with_probe(GOOD).replace("http:", "https:"),
+        ),
+        (
+            "targets[0].server_metrics",
+            with_probe(GOOD).replace("name: a", "name: a\n  server_metrics: https://h/m"),
+        ),
+    ] {
+        let found = from_text(&text, Format::Yaml, "c.yaml").expect_err(path);
+        let found: Vec<_> = found
+            .as_slice()
+            .iter()
+            .map(|one| (&*one.path, one.problem.text()))
+            .collect();
+        assert_eq!(found, [(path, refused)], "{text}");
+    }
+}
+
+#[test]
+fn what_is_planned_of_otlp_is_refused_and_not_ignored() {
+    let refused = "not available in this version";
+    for (key, value) in [
+        ("metrics_endpoint", "http://h/v1/metrics"),
+        ("every", "10s"),
+        ("protocol", "grpc"),
+        ("endpoint", "https://h"),
+    ] {
+        let base = if key == "endpoint" {
+            ""
+        } else {
+            "endpoint: http://h, "
+        };
+        let text = format!(
+            "{}export: {{ otlp: {{ {base}{key}: {value} }} }}\n",
+            with_probe(GOOD)
+        );
+        let found = from_text(&text, Format::Yaml, "c.yaml").expect_err(key);
+        let found: Vec<_> = found
+            .as_slice()
+            .iter()
+            .map(|one| (&*one.path, one.problem.text()))
+            .collect();
+        assert_eq!(found, [(&*format!("export.otlp.{key}"), refused)]);
+    }
+}
+
+#[test]
+fn a_syntax_error_ends_the_list() {
+    for (text, format, place) in [
+        ("targets: [\nname: a\n", Format::Yaml, "c:"),
+        ("a: 1\na: 2\n", Format::Yaml, "c:2: "),
+        ("- a\n", Format::Yaml, "c:1: "),
+        ("a = 1\na = 2\n", Format::Toml, "c:2: "),
+        ("[targets\n", Format::Toml, "c:1: "),
+    ] {
+        let found = from_text(text, format, "c")
+            .expect_err("no syntax")
+            .to_string();
+        assert!(found.starts_with(place), "{found}");
+        assert!(found.contains("syntax error\n  hint: "), "{found}");
+        assert_eq!(found.lines().count(), 2, "{found}");
+    }
+}
+
+#[test]
+fn an_empty_file_lacks_what_must_be_there() {
+    check(
+        "# nothing\n",
+        "
+c.yaml: `targets`: missing
+  wanted: a list with at least one target
+c.yaml: `probes`: missing
+  wanted: a list with at least one probe",
+    );
+}
+
+#[test]
+fn toml_says_the_same_with_its_own_lines() {
+    let good = "[[targets]]\nname = \"a\"\nurl = \"http://h:1\"\n[[probes]]\nname = \"p\"\n\
+                targets = [\"a\"]\narrivals = { process = \"constant\", rate = \"1/s\" }\n\
+                [probes.workload]\nsynthetic = { input_tokens = 8, output_tokens = 4 }\n";
+    let yaml = from_text(&with_probe(GOOD), Format::Yaml, "y").expect("good YAML");
+    assert_eq!(from_text(good, Format::Toml, "t"), Ok(yaml));
+    let bad = format!("{good}cache = \"hot\"\n[governor]\nin_flight = 1.5\n");
+    let found = from_text(&bad, Format::Toml, "t").expect_err("it is refused");
+    assert_eq!(
+        found.to_string(),
+        "t:10: `probes[0].workload.cache`: not understood
+  given: `hot`
+  wanted: `cold` or `warm`
+t:12: `governor.in_flight`: wrong type
+  given: `1.5`
+  wanted: a whole number from `1` to `100000`"
+    );
+}
+
+#[test]
+fn the_environment_overlays_the_file_and_flags_overlay_both() {
+    let text = format!(
+        "{}governor: {{ in_flight: 2 }}\nseed: 1\n",
+        with_probe(GOOD)
+    );
+    let env = [
+        ("TOKENCANARY__governor__in_flight", "3"),
+        ("TOKENCANARY__GOVERNOR__TOKENS_PER_DAY", "2M"),
+        ("TOKENCANARY__seed", "7"),
+        ("TOKENCANARY_SERVICE_HOST", "10.0.0.1"),
+        ("HOME", "/"),
+    ];
+    let flags = [FlagOverride {
+        path: "seed".to_owned(),
+        value: "9".to_owned(),
+        flag: "--seed".to_owned(),
+    }];
+    let config = overlaid(&text, &env, &flags).expect("a good configuration");
+    assert_eq!(config.governor.in_flight, 3);
+    assert_eq!(config.governor.tokens_per_day, Some(2_000_000));
+    assert_eq!(config.seed, Some(9));
+}
+
+#[test]
+fn a_bad_overlay_is_told_by_its_variable_or_flag() {
+    let env = [
+        ("TOKENCANARY__governor__in_flight", "many"),
+        ("TOKENCANARY__govenor__in_flight", "3"),
+        ("TOKENCANARY__targets__0__url", "http://x"),
+        ("TOKENCANARY__export__files__keep", "3"),
+    ];
+    let flags = [FlagOverride {
+        path: "drain".to_owned(),
+        value: "5".to_owned(),
+        flag: "--drain".to_owned(),
+    }];
+    let found = overlaid(&with_probe(GOOD), &env, &flags).expect_err("it is refused");
+    assert_eq!(
+        found,
+        "environment variable `TOKENCANARY__export__files__keep`: `export.files.dir`: missing
+  wanted: the path of a directory
+environment variable `TOKENCANARY__govenor__in_flight`: `govenor`: unknown key
+  hint: did you mean `governor`
+environment variable `TOKENCANARY__governor__in_flight`: `governor.in_flight`: not understood
+  given: `many`
+  wanted: a whole number from `1` to `100000`
+environment variable `TOKENCANARY__targets__0__url`: `targets.0.url`: unknown key
+  wanted: a key outside lists
+  hint: `targets` can be set in the file only
+flag `--drain`: `drain`: wrong unit
+  given: `5`
+  wanted: a duration, as in `4s`
+  hint: write `5s`"
+    );
+}
+
+/// `lines` belong to the only target; they start at line 3.
+fn with_target(lines: &str) -> String {
+    with_probe(GOOD).replace("  url:", &format!("{lines}\n  url:"))
+}
+
+#[test]
+fn secrets_come_from_the_environment_or_a_file() {
+    let key_file = concat!(env!("CARGO_MANIFEST_DIR"), "/config/minimal.yaml");
+    let text = with_target("  api_key: { env: KEY }\n  headers: { X-A: plain, X-B: { env: KEY } }");
+    let config = overlaid(&text, &[("KEY", " s3cret\n")], &[]).expect("a good configuration");
+    let target = &config.targets[0];
+    assert_eq!(target.api_key, Some(Secret::new("s3cret")));
+    assert_eq!(target.headers[0], ("X-A".to_owned(), Secret::new("plain")));
+    assert_eq!(target.headers[1], ("X-B".to_owned(), Secret::new("s3cret")));
+    assert!(!format!("{config:?}").contains("s3cret"));
+    let many_lines = with_target(&format!("  api_key: {{ file: {key_file} }}"));
+    let found = overlaid(&many_lines, &[], &[]).expect_err("several lines are no key");
+    assert_eq!(
+        found,
+        "c.yaml:3: `targets[0].api_key`: not understood\n  wanted: printable ASCII on one line"
+    );
+}
+
+#[test]
+fn a_secret_is_never_shown() {
+    for (lines, expected) in [
+        (
+            "  api_key: sk-hush",
+            "c.yaml:3: `targets[0].api_key`: a secret in clear
+  wanted: `{ env: NAME }` or `{ file: PATH }`
+  hint: set an environment variable and name it here",
+        ),
+        (
+            "  api_key: { sk-hush: 1 }",
+            "c.yaml:3: `targets[0].api_key`: wrong type\n  wanted: `{ env: NAME }` or `{ file: PATH }`",
+        ),
+        (
+            "  api_key: { env: KEY }",
+            "c.yaml:3: `targets[0].api_key`: cannot be read
+  wanted: the environment variable `KEY` set, and not empty",
+        ),
+        (
+            "  api_key: { file: /no/such/file }",
+            "c.yaml:3: `targets[0].api_key`: cannot be read
+  wanted: a text file at `/no/such/file`
+  hint: there is no such file",
+        ),
+        (
+            "  api_key: { file: / }",
+            "c.yaml:3: `targets[0].api_key`: cannot be read
+  wanted: a text file at `/`
+  hint: it is a directory",
+        ),
+        (
+            "  headers: { X-Key: 5, 'a b': hush, Host: hush, x-key: \"hu\\nsh\" }",
+            "c.yaml:3: `targets[0].headers.Host`: does not go together
+  wanted: a header that is not set for each request anyway
+c.yaml:3: `targets[0].headers.X-Key`: wrong type
+  wanted: a text
+  hint: put it in quotes
+c.yaml:3: `targets[0].headers.a b`: not understood
+  wanted: the name of a header
+c.yaml:3: `targets[0].headers.x-key`: not understood
+  wanted: printable ASCII on one line",
+        ),
+        (
+            "  server_metrics: http://user:hush@h/",
+            "c.yaml:3: `targets[0].server_metrics`: not understood
+  wanted: a URL, as in `http://127.0.0.1:8000/metrics`
+  hint: only host, port and path may follow `http://`",
+        ),
+    ] {
+        check(&with_target(lines), expected);
+    }
+}
+
+#[test]
+fn otlp_takes_a_base_or_a_whole_url() {
+    let url = |keys: &str| {
+        let text = format!("{}export: {{ otlp: {{ {keys} }} }}\n", with_probe(GOOD));
+        let config = from_text(&text, Format::Yaml, "c.yaml").map_err(|found| found.to_string())?;
+        Ok::<_, String>(config.export.otlp.map(|otlp| otlp.traces_url))
+    };
+    let whole = Ok(Some("http://h:4318/v1/traces".to_owned()));
+    assert_eq!(url("endpoint: 'http://h:4318/'"), whole);
+    assert_eq!(url("traces_endpoint: 'http://h:4318/v1/traces'"), whole);
+    assert_eq!(
+        url("endpoint: 'http://h', traces_endpoint: 'http://h/x'"),
+        Err(
+            "c.yaml:9: `export.otlp.traces_endpoint`: does not go together
+  given: `http://h/x`
+  wanted: `endpoint` or `traces_endpoint`, not both"
+                .to_owned()
+        )
+    );
+    assert_eq!(
+        url("queue: 5"),
+        Err("c.yaml:9: `export.otlp.endpoint`: missing
+  wanted: the base URL of a receiver, as in `http://127.0.0.1:4318`"
+            .to_owned())
+    );
+}
+
+#[test]
+fn a_limit_that_is_left_out_stays_below_the_total() {
+    let text = format!(
+        "{}\n  limits: {{ total: 8s, connect: 1s }}\n",
+        with_probe(GOOD)
+    );
+    let config = from_text(&text, Format::Yaml, "c.yaml").expect("a good configuration");
+    let seconds = Duration::from_secs;
+    let expected = Limits {
+        connect: seconds(1),
+        first_token: Some(seconds(8)),
+        gap: Some(seconds(8)),
+        total: seconds(8),
+    };
+    assert_eq!(config.probes[0].limits, expected);
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_one_problem() {
+    let dir = concat!(env!("CARGO_MANIFEST_DIR"), "/config");
+    for (path, hint) in [
+        ("/no/such/file.yaml", "there is no such file"),
+        (dir, "it is a directory"),
+        (
+            concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.lock"),
+            "the extension tells the format",
+        ),
+        ("/dev/null", "it is not a regular file"),
+    ] {
+        let found = load(path.as_ref(), std::iter::empty(), &[]).expect_err(path);
+        assert_eq!(
+            found.to_string(),
+            format!(
+                "{path}: cannot be read
+  wanted: a configuration file, `.yaml`, `.yml` or `.toml`
+  hint: {hint}"
+            )
+        );
+    }
+    let minimal = format!("{dir}/minimal.yaml");
+    assert!(load(minimal.as_ref(), std::iter::empty(), &[]).is_ok());
+}
+
+#[test]
+fn the_reference_names_every_key() {
+    let reference = include_str!("../../docs/configuration.md");
+    for table in super::keys::TABLES {
+        for key in table.keys {
+            let path = super::reader::join(table.at, key.name);
+            assert!(
+                reference.contains(&format!("`{path}`")),
+                "`{path}` is not described"
+            );
+        }
+    }
 }
 
 proptest! {
     #[test]
-    fn no_text_makes_the_reader_panic(text in ".{0,200}") {
-        let _ignored = from_text(&text, Format::Yaml, "x").is_ok();
-        let _ignored = from_text(&text, Format::Toml, "x").is_ok();
+    fn no_text_makes_the_reader_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+        let text = String::from_utf8_lossy(&bytes);
+        prop_assert!(from_text(&text, Format::Yaml, "x").is_err());
+        prop_assert!(from_text(&text, Format::Toml, "x").is_err());
     }
+
+    #[test]
+    fn no_half_sensible_text_makes_the_reader_panic(
+        parts in proptest::collection::vec(0..FRAGMENTS.len(), 0..60)
+    ) {
+        let text: String = parts.iter().map(|part| FRAGMENTS[*part]).collect();
+        let found = from_text(&text, Format::Yaml, "x").map_err(|found| found.to_string());
+        prop_assert!(found != Err(String::new()));
+        let found = from_text(&text, Format::Toml, "x").map_err(|found| found.to_string());
+        prop_assert!(found != Err(String::new()));
+    }
+
+    #[test]
+    fn a_cut_file_never_makes_it_panic(end in 0..CANARY.len()) {
+        let text = String::from_utf8_lossy(&CANARY.as_bytes()[..end]);
+        let found = from_text(&text, Format::Yaml, "x").map_err(|found| found.to_string());
+        prop_assert!(found != Err(String::new()));
+    }
+}
+
+const CANARY: &str = include_str!("../../config/canary.yaml");
+
+/// Pieces of configurations, good and bad, for random texts.
+const FRAGMENTS: [&str; 24] = [
+    "targets", "probes", "export", ": ", "\n", "\n- ", "\n  ", "{ ", " }", "[", "]", "name", "url",
+    "'", "\"", "http://h", "9/s", "-1", ".inf", "&a ", "*a", "<<", " = ", "#",
+];
+
+/// The example in the reference is what the reader says.
+#[test]
+fn the_reference_shows_a_real_message() {
+    let reference = include_str!("../../docs/configuration.md");
+    let block = |name: &str| {
+        let (_, rest) = reference
+            .split_once(&format!("```{name}\n"))
+            .expect("the block is there");
+        rest.split_once("```").expect("the block ends").0.to_owned()
+    };
+    let found = from_text(&block("yaml"), Format::Yaml, "canary.yaml").expect_err("it is refused");
+    assert_eq!(format!("{found}\n"), block("text"));
 }

@@ -29,7 +29,7 @@ impl Yaml<'_> {
             .location()
             .map(|place| place.line())
             .filter(|line| *line > 0);
-        Some((first_line(&error.without_snippet().to_string()), line))
+        Some((plain(&error.without_snippet().to_string()), line))
     }
 
     /// The line of each key and list item, from 1, by path.
@@ -62,15 +62,19 @@ fn options() -> Options {
         budget: budget,
         with_snippet: false,
         strict_booleans: true,
+        // The key table refuses it, with its path.
+        non_finite_float_policy: serde_saphyr::NonFiniteFloatPolicy::PassThrough,
     }
 }
 
-fn first_line(text: &str) -> String {
-    text.lines()
-        .next()
-        .unwrap_or_default()
-        .trim_end_matches('.')
-        .to_owned()
+/// The message without the place, which is told apart, and without any value.
+fn plain(message: &str) -> String {
+    if message.starts_with("invalid type") {
+        return "a section of keys is wanted at the top".to_owned();
+    }
+    let line = message.lines().next().unwrap_or_default();
+    let end = line.find(" at line ").unwrap_or(line.len());
+    line[..end].trim_end_matches('.').to_owned()
 }
 
 /// The shape of a document, with the place of each key and item.

@@ -4,8 +4,8 @@
 //! |---|---|---|---|
 //! | `scrape` | `Scraper` | poll server `/metrics`, DCGM, NVML into `Sample`s | interpret them |
 
-pub mod page;
-mod poll;
-pub mod roles;
+mod page;
+mod roles;
 
-pub use poll::Poll;
+pub use page::{Labels, Line, Lines, MAX_LINE, MAX_LINES};
+pub use roles::{Engine, PageState, read_state};

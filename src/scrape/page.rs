@@ -212,14 +212,15 @@ fn unescaped(raw: &str) -> Cow<'_, str> {
     let mut text = String::with_capacity(raw.len());
     let mut letters = raw.chars();
     while let Some(letter) = letters.next() {
-        match (letter, letter == '\\') {
-            (_, true) => match letters.next() {
-                Some('n') => text.push('\n'),
-                Some(quoted @ ('\\' | '"')) => text.push(quoted),
-                Some(other) => text.extend(['\\', other]),
-                None => text.push('\\'),
-            },
-            (plain, false) => text.push(plain),
+        if letter != '\\' {
+            text.push(letter);
+            continue;
+        }
+        match letters.next() {
+            Some('n') => text.push('\n'),
+            Some(quoted @ ('\\' | '"')) => text.push(quoted),
+            Some(other) => text.extend(['\\', other]),
+            None => text.push('\\'),
         }
     }
     Cow::Owned(text)
@@ -231,8 +232,10 @@ mod tests {
 
     use super::*;
 
+    type Expected<'a> = (&'a str, &'a [(&'a str, &'a str)], f64);
+
     /// Reads `page`; each sample as its name, its labels and its value, and the bad lines.
-    fn check(page: &str, expected: &[(&str, &[(&str, &str)], f64)], bad: u64) {
+    fn check(page: &str, expected: &[Expected<'_>], bad: u64) {
         let mut lines = Lines::new(page);
         let read: Vec<Line<'_>> = lines.by_ref().collect();
         assert_eq!(lines.bad(), bad, "{page:?}");

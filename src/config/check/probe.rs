@@ -25,7 +25,7 @@ pub(super) fn probes<'a>(
     top: &Section<'a>,
     in_flight: u32,
 ) -> Option<Vec<ProbeConfig>> {
-    let known = target_names(reader, top);
+    let known = target_names(top);
     let sections: Vec<_> = items(reader, top, "probes")?
         .into_iter()
         .map(|node| reader.section(node, &keys::PROBE))
@@ -82,7 +82,7 @@ fn probe<'a>(
 }
 
 /// The names that probes can refer to, whatever else is wrong with their targets.
-fn target_names<'a>(_reader: &Reader<'a>, top: &Section<'a>) -> Vec<&'a str> {
+fn target_names<'a>(top: &Section<'a>) -> Vec<&'a str> {
     let items = top.get("targets").and_then(|node| node.value.as_array());
     let name = |item: &'a figment::value::Value| item.as_dict()?.get("name")?.as_str();
     items.into_iter().flatten().filter_map(name).collect()
