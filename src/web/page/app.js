@@ -87,6 +87,7 @@ function gauge(share) {
 function serverCard(target) {
   const card = node("li", "", node("div", "who", node("b", "", target.name),
     node("span", "", `${target.model || "model not known yet"} · ${target.endpoint}`)));
+  if (known(target.in_flight)) card.append(fact("ours in flight", plain(target.in_flight)));
   const state = target.server;
   if (!state) {
     card.append(node("span", "dim", "no server metrics read"));
@@ -115,6 +116,7 @@ function serverCell(state, why) {
 function drawStatus(status) {
   const facts = [["version", status.version], ["command", status.command], ["seed", status.seed],
     ["up", span(status.uptime_s)]];
+  if (!status.ready) facts.push(["load", "not running"]);
   for (const [name, value] of Object.entries(status.counts)) {
     if (known(value)) facts.push([name.replaceAll("_", " "), grouped(value)]);
   }
