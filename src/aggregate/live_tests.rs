@@ -151,3 +151,23 @@ fn recent_numbers_use_the_windows_that_reach_back_far_enough() {
     assert_eq!(stream.recent(Duration::from_mins(5)).records(), 5);
     assert_eq!(stream.recent(Duration::from_mins(30)).records(), 30);
 }
+
+#[test]
+fn lists_are_in_the_order_of_declaration() {
+    for (position, measure) in Measure::ALL.into_iter().enumerate() {
+        assert_eq!(measure as usize, position, "{measure:?}");
+    }
+    for (position, outcome) in Outcome::ALL.into_iter().enumerate() {
+        assert_eq!(outcome as usize, position, "{outcome:?}");
+    }
+}
+
+#[test]
+fn a_unary_stream_has_no_infinite_first_tokens() {
+    let mut unary = failed(&stream(0), 0, Outcome::HttpStatus, Some(500));
+    let asked = Arc::get_mut(&mut unary.record.stream).expect("nobody else holds it");
+    asked.streaming = false;
+    let found = totals(&[unary]);
+    let measures = [Measure::TtftOrFailure, Measure::ResponseTimeOrFailure];
+    assert_eq!(counts(&found, &measures), [0, 1]);
+}

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use proptest::prelude::*;
+
 use super::fixture::{RULES, failed, ms, ok, refused, stream};
 use super::{KEPT, Quantile, Windows};
 use crate::clock::MonoTime;
@@ -161,4 +163,30 @@ fn a_window_without_counted_records_has_no_failure_share() {
     ));
     windows.settle(ms(10_000), ms(10_000));
     assert_eq!(windows.recent(TEN).failure_share(), None);
+}
+
+proptest! {
+    #[test]
+    fn every_record_is_in_one_window_or_counted_as_late(
+        steps in prop::collection::vec((0_u64..300, prop::bool::weighted(0.1)), 1..200),
+    ) {
+        let stream = stream(0);
+        let mut windows = windows();
+        let mut settled = 0;
+        for (second, settle) in &steps {
+            windows.observe(&ok(&stream, second * 1_000, &[100]));
+            if *settle {
+                settled = settled.max(*second);
+                windows.settle(ms(settled * 1_000), ms(settled * 1_000));
+            }
+        }
+        windows.settle(ms(400_000), ms(400_000));
+        prop_assert_eq!(windows.open(), 0);
+        let found = closed(&windows);
+        let held: u64 = found.iter().map(|(_, records)| records).sum();
+        prop_assert_eq!(usize::try_from(held + windows.late()), Ok(steps.len()));
+        prop_assert!(found.is_sorted_by(|a, b| a.0 < b.0), "{:?}", found);
+        let marked = windows.closed().filter(|window| window.is_incomplete()).count();
+        prop_assert_eq!(u64::try_from(marked), Ok(windows.incomplete()));
+    }
 }

@@ -158,6 +158,29 @@ async fn a_directory_that_vanishes_is_made_again_and_a_blocked_one_is_tried_agai
     assert_eq!(fs::read_to_string(&path).expect("it is back"), "5\n");
 }
 
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_full_disk_fails_what_does_not_fit_and_is_tried_again() {
+    let dir = TempDir::new("full");
+    let path = dir.0.join("requests.jsonl");
+    std::os::unix::fs::symlink("/dev/full", &path).expect("a link can be made");
+    let mut files = RecordFiles::single(dir.0.clone(), writing());
+    let failed = Fate {
+        failed: 1,
+        ..Fate::default()
+    };
+    for _ in 0..3 {
+        assert_eq!(files.write_chunk(b"lost\n", 1).await, failed);
+    }
+    fs::remove_file(&path).expect("it can be removed");
+    let sent = Fate {
+        sent: 1,
+        ..Fate::default()
+    };
+    assert_eq!(files.write_chunk(b"kept\n", 1).await, sent);
+    assert_eq!(fs::read_to_string(&path).expect("it is back"), "kept\n");
+}
+
 #[tokio::test]
 async fn lines_are_on_disk_within_a_second_of_their_end() {
     let dir = TempDir::new("prompt");

@@ -29,7 +29,7 @@ use crate::export::feed::{Batching, Fate, Feed};
 use crate::export::{Exporter, StallRules};
 use crate::measurement::Observed;
 use crate::telemetry::ExportCounters;
-use crate::transport::fetch::{Fetch, FetchError, FetchTimeouts};
+use crate::transport::fetch::{Fetch, FetchError, FetchTimeouts, USER_AGENT};
 
 const BATCHING: Batching = Batching {
     // The usual size of an OTLP batch; about 1 MB at most.
@@ -254,16 +254,24 @@ fn resource(instance: String) -> Resource {
         .build()
 }
 
+/// The name under which the OTLP crate keeps its own user agent, which ours replaces.
+const AGENT_HEADER: &str = "User-Agent";
+
 /// The headers of the configuration. The OTLP crate would leave out a bad one without a word.
 fn headers(config: &OtlpConfig) -> Result<HashMap<String, String>, OtlpError> {
-    let mut headers = HashMap::new();
+    let mut headers = HashMap::from([(AGENT_HEADER.to_owned(), USER_AGENT.to_owned())]);
     for (name, value) in &config.headers {
         let sendable = HeaderName::try_from(name.as_str()).is_ok()
             && HeaderValue::try_from(value.reveal()).is_ok();
         if !sendable {
             return Err(OtlpError::Header(name.clone()));
         }
-        headers.insert(name.clone(), value.reveal().to_owned());
+        let name = if name.eq_ignore_ascii_case(AGENT_HEADER) {
+            AGENT_HEADER
+        } else {
+            name
+        };
+        headers.insert(name.to_owned(), value.reveal().to_owned());
     }
     Ok(headers)
 }

@@ -66,6 +66,6 @@ mod tests {
         let wait = |asked| Backoff::SPANS.wait(3, Some(Duration::from_secs(asked)));
         assert_eq!(wait(0), Some(Duration::from_secs(2)));
         assert_eq!(wait(7), Some(Duration::from_secs(7)));
-        assert_eq!(wait(u64::MAX), Some(Duration::from_secs(60)));
+        assert_eq!(wait(u64::MAX), Some(Duration::from_mins(1)));
     }
 }

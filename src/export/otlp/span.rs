@@ -18,7 +18,9 @@ use opentelemetry_sdk::trace::{SpanData, SpanEvents, SpanLinks};
 
 use crate::clock::{MonoTime, WallAnchor};
 use crate::config::BaseUrl;
-use crate::measurement::{Api, Observed, RequestRecord, StallRule, StateAt};
+use crate::measurement::{
+    Api, Observed, RefusedReason, RequestRecord, StallRule, StateAt, TokenSource,
+};
 
 /// Stall events of one span at most; the rest is counted as dropped events.
 const STALL_EVENTS: usize = 32;
@@ -182,11 +184,11 @@ impl Attributes {
         self.put("tokencanary.outcome", record.outcome.name());
         self.text(
             "tokencanary.refused_reason",
-            record.refused.map(|reason| reason.name()),
+            record.refused.map(RefusedReason::name),
         );
         self.text(
             "tokencanary.token_source",
-            record.tokens.source.map(|source| source.name()),
+            record.tokens.source.map(TokenSource::name),
         );
     }
 
@@ -272,7 +274,7 @@ mod tests {
 
     use super::*;
     use crate::export::fixture::{STALL, no_connection, refused, streamed, unary, us, wall};
-    use crate::measurement::{Chunk, Outcome, RefusedReason};
+    use crate::measurement::{Chunk, Outcome};
 
     fn span(observed: &Observed) -> SpanData {
         to_span(observed, &wall(), STALL)
@@ -285,10 +287,9 @@ mod tests {
 
     /// One attribute per line, `key=value`, in their order.
     fn lines(attributes: &[KeyValue]) -> String {
-        attributes
-            .iter()
-            .map(|pair| format!("{}={}\n", pair.key, pair.value))
-            .collect()
+        attributes.iter().fold(String::new(), |text, pair| {
+            text + &format!("{}={}\n", pair.key, pair.value)
+        })
     }
 
     #[test]

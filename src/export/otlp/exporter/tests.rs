@@ -43,7 +43,7 @@ const QUICK: Pace = Pace {
 #[derive(Debug, Clone, Copy)]
 enum Reply {
     Take,
-    Reject(i64),
+    Reject(usize),
     Status(u16),
     Html,
     Hang,
@@ -61,6 +61,10 @@ struct Receiver {
 impl Receiver {
     async fn start(script: &[Reply]) -> Arc<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        Self::on(listener, script)
+    }
+
+    fn on(listener: TcpListener, script: &[Reply]) -> Arc<Self> {
         let address = listener.local_addr().expect("a bound socket");
         let receiver = Arc::new(Self {
             // Not the usual path: the URL must be used as it stands.
@@ -86,7 +90,11 @@ impl Receiver {
     }
 
     /// The answer to one request; `None` to hang.
-    fn answer(&self, headers: HeaderMap, request: ExportTraceServiceRequest) -> Option<Response> {
+    fn answer(
+        &self,
+        headers: HeaderMap,
+        mut request: ExportTraceServiceRequest,
+    ) -> Option<Response> {
         let mut requests = self.requests.lock().expect("no test panics with it");
         requests.push(headers);
         match self.next() {
@@ -96,9 +104,14 @@ impl Receiver {
                 let answer = ExportTraceServiceResponse::default();
                 Some(answer.encode_to_vec().into_response())
             }
-            Reply::Reject(rejected_spans) => {
+            Reply::Reject(count) => {
+                let spans = &mut request.resource_spans[0].scope_spans[0].spans;
+                let kept = spans.len().saturating_sub(count);
+                spans.truncate(kept);
+                let mut taken = self.taken.lock().expect("no test panics with it");
+                taken.push(request);
                 let partial_success = Some(ExportTracePartialSuccess {
-                    rejected_spans,
+                    rejected_spans: i64::try_from(count).expect("a small count"),
                     error_message: "as the script says".to_owned(),
                 });
                 let answer = ExportTraceServiceResponse { partial_success };
@@ -228,6 +241,10 @@ async fn the_request_names_us_and_carries_the_configured_headers() {
     send(exporter(&receiver.url, QUICK), 1).await;
     let requests = receiver.requests.lock().expect("no test panics with it");
     assert_eq!(requests[0]["content-type"], "application/x-protobuf");
+    assert_eq!(
+        requests[0]["user-agent"],
+        concat!("tokencanary/", env!("CARGO_PKG_VERSION"))
+    );
     assert_eq!(requests[0]["x-tenant"], "s3cret");
     drop(requests);
     let taken = receiver.taken.lock().expect("no test panics with it");
@@ -247,6 +264,7 @@ async fn a_partial_success_counts_what_was_rejected() {
     let receiver = Receiver::start(&[Reply::Reject(3), Reply::Take, Reply::Reject(99)]).await;
     // 4 spans of which 3 are rejected, 4 taken, 2 of which "99" are rejected.
     assert_eq!(send(exporter(&receiver.url, QUICK), 10).await, (5, 5, 0));
+    assert_eq!(receiver.spans().len(), 5);
 }
 
 #[tokio::test]
@@ -282,9 +300,21 @@ async fn a_final_refusal_is_not_tried_again() {
 async fn a_hanging_receiver_is_left_after_its_time_and_tried_again() {
     let receiver = Receiver::start(&[Reply::Hang, Reply::Take]).await;
     let mut pace = QUICK;
-    pace.timeouts.total = Duration::from_millis(100);
+    pace.timeouts.total = Duration::from_millis(500);
     assert_eq!(send(exporter(&receiver.url, pace), 2).await, (2, 0, 0));
     assert_eq!(receiver.requests(), 2);
+}
+
+/// Waits until `condition` holds, for at most ten seconds.
+async fn until(condition: impl Fn() -> bool) {
+    let waiting = async {
+        while !condition() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(10), waiting)
+        .await
+        .expect("it comes to hold");
 }
 
 /// A URL at which nobody listens.
@@ -297,6 +327,68 @@ async fn dead_url() -> String {
 #[tokio::test]
 async fn a_dead_port_fails_every_span_after_the_last_try() {
     assert_eq!(send(exporter(&dead_url().await, QUICK), 9).await, (0, 0, 9));
+}
+
+#[tokio::test]
+async fn spans_outlast_a_receiver_that_is_away_for_a_while() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let address = listener.local_addr().expect("a bound socket");
+    drop(listener);
+    let mut pace = QUICK;
+    pace.backoff.tries = 1_000;
+    let exporter = exporter(&format!("http://{address}/tenant/spans"), pace);
+    let (counters, hook) = (exporter.counters.clone(), exporter.hook.clone());
+    let (queue, input) = mpsc::channel(8);
+    let running = tokio::spawn(Box::new(exporter).run(input, CancellationToken::new()));
+    offer(&queue, &counters, numbered(0));
+    until(|| hook.requests() > 1).await;
+    // One is being tried; a queue of 8 takes 8 more.
+    for sequence in 1..21 {
+        offer(&queue, &counters, numbered(sequence));
+    }
+    assert_eq!(counters.dropped.get(), 12);
+    let listener = TcpListener::bind(address).await.expect("the port is free");
+    let receiver = Receiver::on(listener, &[Reply::Take]);
+    drop(queue);
+    running.await.expect("the exporter ends with its input");
+    assert_eq!((counters.sent.get(), counters.failed.get()), (9, 0));
+    assert_eq!(receiver.spans().len(), 9);
+    assert_eq!(settled(&counters), counters.accepted.get());
+}
+
+#[tokio::test]
+async fn the_account_closes_whatever_the_receiver_does() {
+    let receiver = Receiver::start(&[
+        Reply::Take,
+        Reply::Reject(1),
+        Reply::Status(503),
+        Reply::Html,
+        Reply::Status(400),
+        Reply::Reject(2),
+        Reply::Hang,
+        Reply::Take,
+        Reply::Status(302),
+        Reply::Take,
+    ])
+    .await;
+    let mut pace = QUICK;
+    pace.timeouts.total = Duration::from_millis(500);
+    let exporter = exporter(&receiver.url, pace);
+    let counters = exporter.counters.clone();
+    let (queue, input) = mpsc::channel(16);
+    let running = tokio::spawn(Box::new(exporter).run(input, CancellationToken::new()));
+    for sequence in 0..200 {
+        offer(&queue, &counters, numbered(sequence));
+        if sequence % 5 == 0 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    }
+    drop(queue);
+    running.await.expect("the exporter ends with its input");
+    assert_eq!(counters.accepted.get(), 200);
+    assert_eq!(settled(&counters), 200);
+    assert!(counters.failed.get() > 0 && counters.rejected.get() > 0);
+    assert_eq!(receiver.spans().len() as u64, counters.sent.get());
 }
 
 #[tokio::test]
@@ -313,9 +405,7 @@ async fn at_the_deadline_everything_left_fails_at_once() {
     drop(queue);
     let deadline = CancellationToken::new();
     let running = tokio::spawn(Box::new(exporter).run(input, deadline.clone()));
-    while hook.requests() == 0 {
-        tokio::task::yield_now().await;
-    }
+    until(|| hook.requests() > 0).await;
     deadline.cancel();
     running.await.expect("the exporter ends at the deadline");
     assert_eq!(
@@ -336,9 +426,7 @@ async fn an_exporter_that_is_aborted_leaves_a_closed_account() {
         offer(&queue, &counters, numbered(sequence));
     }
     let running = tokio::spawn(Box::new(exporter).run(input, CancellationToken::new()));
-    while receiver.requests() == 0 {
-        tokio::task::yield_now().await;
-    }
+    until(|| receiver.requests() > 0).await;
     running.abort();
     assert!(running.await.expect_err("it was aborted").is_cancelled());
     offer(&queue, &counters, numbered(10));
