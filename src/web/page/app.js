@@ -276,7 +276,7 @@ function drawFreshness() {
   let [state, text] = ["live", "live"];
   if (trouble) {
     state = "gone";
-    text = since === null ? `no answer from the daemon: ${trouble}` : `the daemon is gone (${trouble}); this is ${span(since / 1000)} old`;
+    text = since === null ? trouble : `${trouble}; this is ${span(since / 1000)} old`;
   } else if (since === null) {
     [state, text] = ["waiting", "waiting for the first data"];
   } else if (old) {
@@ -297,7 +297,9 @@ async function round() {
     lastNews = performance.now();
     trouble = null;
   } catch (error) {
-    trouble = error.name === "TimeoutError" ? "no answer in time" : error.name === "TypeError" ? "not reachable" : error.message;
+    // A fetch that finds no server fails as TypeError.
+    const why = { TimeoutError: "the daemon does not answer", TypeError: "the daemon is gone" };
+    trouble = why[error.name] || `the daemon has a problem: ${error.message}`;
   }
   drawFreshness();
   setTimeout(round, EVERY_MS);
