@@ -8,8 +8,8 @@ use std::fmt::Write as _;
 use super::number::{UNKNOWN, decimal, grouped, percent};
 use super::table::{table, text};
 use crate::aggregate::rank::count;
-use crate::aggregate::summary::{FailureAware, Stats};
-use crate::aggregate::{Quantile, Summary};
+use crate::aggregate::summary::FailureAware;
+use crate::aggregate::{Quantile, Stats, Summary};
 
 /// The table of `summary`, and below it throughput, counts by outcome, and whether the numbers
 /// can be trusted.
@@ -175,7 +175,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::aggregate::{Metrics, Throughput};
+    use crate::aggregate::summary::{Metrics, Throughput};
 
     fn stats(unit: &'static str, p99: Option<f64>) -> Stats {
         Stats {

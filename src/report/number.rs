@@ -98,7 +98,7 @@ mod tests {
         assert_eq!(span(Duration::from_micros(1_800)), "1.80 ms");
         assert_eq!(span(Duration::from_millis(12_040)), "12.0 s");
         assert_eq!(span(Duration::from_secs(95)), "1 min 35 s");
-        assert_eq!(span(Duration::from_secs(48_000)), "13 h 20 min");
+        assert_eq!(span(Duration::from_mins(800)), "13 h 20 min");
     }
 
     #[test]

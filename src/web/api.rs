@@ -8,7 +8,7 @@ use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 
 use super::answer::problem;
-use super::rows::{Requests, Status, Streams};
+use super::rows::{OwnState, Requests, Status, Streams};
 use super::surface::SurfaceState;
 use crate::aggregate::LAST_REQUESTS;
 
@@ -17,8 +17,13 @@ const DEFAULT_LIMIT: usize = 50;
 
 pub(super) async fn status(State(state): State<SurfaceState>) -> Json<Status> {
     let now = state.anchor.now();
-    let ready = state.is_ready();
-    let status = Status::of(&state.live(), &state.info, ready, now);
+    let gauges = (state.gauges)();
+    let own = OwnState {
+        info: &state.info,
+        ready: state.is_ready(),
+        gauges: &gauges,
+    };
+    let status = Status::of(&state.live(), &own, now);
     Json(status)
 }
 

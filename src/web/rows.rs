@@ -15,11 +15,20 @@ use crate::aggregate::{
     Histogram, Live, Measure, Quantile, SPANS, StreamLive, StreamRules, Totals, Window,
 };
 use crate::clock::{MonoTime, WallAnchor};
+use crate::export::catalog;
+use crate::export::prometheus::Gauge;
 use crate::export::record::{RecordOptions, to_json_line};
 use crate::measurement::{Observed, Outcome, Sample, StateAt};
 
 /// The span that the page calls the last minute.
 const RECENT: Duration = SPANS[1];
+
+/// What is known of ourselves beside the live state.
+pub(super) struct OwnState<'a> {
+    pub(super) info: &'a RunInfo,
+    pub(super) ready: bool,
+    pub(super) gauges: &'a [Gauge],
+}
 
 /// `/api/v1/status`.
 #[derive(Debug, Serialize)]
@@ -39,6 +48,8 @@ struct Target {
     name: Box<str>,
     endpoint: Box<str>,
     model: Option<Box<str>>,
+    /// Our own requests in flight, where the dispatcher says so.
+    in_flight: Option<f64>,
     server: Option<StateAt>,
 }
 
@@ -54,22 +65,23 @@ struct Counts {
 }
 
 impl Status {
-    pub(super) fn of(live: &Live, info: &RunInfo, ready: bool, now: MonoTime) -> Self {
+    pub(super) fn of(live: &Live, own: &OwnState<'_>, now: MonoTime) -> Self {
+        let info = own.info;
         Self {
             version: info.version,
             command: info.command,
             seed: info.seed,
             started_unix_ms: info.started_unix_ns / 1_000_000,
             uptime_s: now.since(MonoTime::ZERO).as_secs_f64(),
-            ready,
-            targets: targets(live, now),
+            ready: own.ready,
+            targets: targets(live, own.gauges, now),
             counts: Counts::of(live),
         }
     }
 }
 
 /// Every target once, in the order of targets. One without a stream has no row.
-fn targets(live: &Live, now: MonoTime) -> Vec<Target> {
+fn targets(live: &Live, gauges: &[Gauge], now: MonoTime) -> Vec<Target> {
     let states = live.samples().iter().enumerate();
     states
         .filter_map(|(index, sample)| {
@@ -79,10 +91,22 @@ fn targets(live: &Live, now: MonoTime) -> Vec<Target> {
                 name: stream.target.clone(),
                 endpoint: stream.endpoint.clone(),
                 model: stream.model.get().cloned(),
+                in_flight: in_flight(gauges, &stream.target),
                 server: state(sample.as_ref(), now),
             })
         })
         .collect()
+}
+
+fn in_flight(gauges: &[Gauge], target: &str) -> Option<f64> {
+    let of_target = |gauge: &&Gauge| {
+        gauge.metric.name == catalog::IN_FLIGHT.name
+            && gauge
+                .labels
+                .iter()
+                .any(|(name, value)| *name == "target" && value == target)
+    };
+    Some(gauges.iter().find(of_target)?.value)
 }
 
 fn state(sample: Option<&Sample>, now: MonoTime) -> Option<StateAt> {

@@ -87,6 +87,7 @@ function gauge(share) {
 function serverCard(target) {
   const card = node("li", "", node("div", "who", node("b", "", target.name),
     node("span", "", `${target.model || "model not known yet"} · ${target.endpoint}`)));
+  if (known(target.in_flight)) card.append(fact("ours in flight", plain(target.in_flight)));
   const state = target.server;
   if (!state) {
     card.append(node("span", "dim", "no server metrics read"));
@@ -115,6 +116,7 @@ function serverCell(state, why) {
 function drawStatus(status) {
   const facts = [["version", status.version], ["command", status.command], ["seed", status.seed],
     ["up", span(status.uptime_s)]];
+  if (!status.ready) facts.push(["load", "not running"]);
   for (const [name, value] of Object.entries(status.counts)) {
     if (known(value)) facts.push([name.replaceAll("_", " "), grouped(value)]);
   }
@@ -274,7 +276,7 @@ function drawFreshness() {
   let [state, text] = ["live", "live"];
   if (trouble) {
     state = "gone";
-    text = since === null ? `no answer from the daemon: ${trouble}` : `the daemon is gone (${trouble}); this is ${span(since / 1000)} old`;
+    text = since === null ? trouble : `${trouble}; this is ${span(since / 1000)} old`;
   } else if (since === null) {
     [state, text] = ["waiting", "waiting for the first data"];
   } else if (old) {
@@ -295,7 +297,9 @@ async function round() {
     lastNews = performance.now();
     trouble = null;
   } catch (error) {
-    trouble = error.name === "TimeoutError" ? "no answer in time" : error.name === "TypeError" ? "not reachable" : error.message;
+    // A fetch that finds no server fails as TypeError.
+    const why = { TimeoutError: "the daemon does not answer", TypeError: "the daemon is gone" };
+    trouble = why[error.name] || `the daemon has a problem: ${error.message}`;
   }
   drawFreshness();
   setTimeout(round, EVERY_MS);
