@@ -91,10 +91,6 @@ impl TimeAnchor {
     /// Pairs this moment of both clocks. Take one per value that leaves the program, so that
     /// all its instants are converted alike even if the wall clock steps meanwhile.
     #[must_use]
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "this is the one place that reads wall time"
-    )]
     pub fn wall(&self) -> WallAnchor {
         #[expect(
             clippy::disallowed_methods,

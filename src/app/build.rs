@@ -17,10 +17,10 @@ use tokio::sync::mpsc;
 use tokio_util::task::TaskTracker;
 
 use super::dispatch::{Dispatch, Shared, Stop};
-use super::exporters;
+use super::exporters::{self, ExporterTask};
 use super::join::{Join, Known};
 use super::ledger::Ledger;
-use super::{App, Extent, Setup};
+use super::{App, Extent, Outputs, Setup};
 use crate::aggregate::{Live, SampleRing, StreamRules, SummaryBuilder};
 use crate::client::{Cancel, Client, ClientSetup};
 use crate::clock::TimeAnchor;
@@ -146,12 +146,7 @@ impl App {
         let plans = streams(&config)?;
         let (records, records_in) = mpsc::channel(RECORDS);
         let shared = shared(&config, anchor, (records, measuring));
-        let now = anchor.now();
-        let slots: Vec<Slots> = config
-            .targets
-            .iter()
-            .map(|_| Slots::new(config.governor.in_flight, now))
-            .collect();
+        let slots = slots(&config, anchor);
         let parts = Parts {
             shared: &shared,
             connect: &connect,
@@ -163,50 +158,24 @@ impl App {
             .iter()
             .map(|plan| parts.dispatch(plan))
             .collect::<anyhow::Result<Vec<_>>>()?;
-        let fetch = Fetch::new(
+        let joining = Joining {
+            config: &config,
+            outputs: &outputs,
+            plans: &plans,
             anchor,
-            FetchTimeouts {
-                connect: PAGE_LIMIT,
-                total: PAGE_LIMIT,
-            },
-        )?;
-        let rules: Vec<_> = plans
-            .iter()
-            .map(|plan| (Arc::clone(&plan.stream), rules(plan.probe)))
-            .collect();
-        let instance = format!("{:032x}", rand::random::<u128>());
-        let (outlets, exporters) = exporters::build(
-            &config.export,
-            &outputs,
-            &exporters::Parts {
-                anchor,
-                own: &own,
-                instance: &instance,
-                rules: &rules,
-            },
-        )?;
-        let streams: Vec<_> = plans.iter().map(|plan| Arc::clone(&plan.stream)).collect();
-        let summary = outputs.summary.then(|| SummaryBuilder::new(&streams));
-        let live = Arc::new(Mutex::new(Live::new(rules, config.targets.len())));
-        let join = Join {
-            anchor,
-            live: Arc::clone(&live),
-            summary,
-            known: config
-                .targets
-                .iter()
-                .map(|target| known(target, &config.probes))
-                .collect(),
-            outlets,
-            ledgers: dispatches
-                .iter()
-                .map(|dispatch| dispatch.ledger.clone())
-                .collect(),
+            own: &own,
         };
+        let ledgers = dispatches.iter().map(|dispatch| dispatch.ledger.clone());
+        let (join, exporters) = joining.stage(ledgers.collect())?;
+        let timeouts = FetchTimeouts {
+            connect: PAGE_LIMIT,
+            total: PAGE_LIMIT,
+        };
+        let fetch = Fetch::new(anchor, timeouts)?;
         Ok(Self {
             command,
             polls: polls(&config, (&fetch, &own))?,
-            streams,
+            streams: plans.iter().map(|plan| Arc::clone(&plan.stream)).collect(),
             anchor,
             seed,
             measuring: measuring.clone(),
@@ -214,15 +183,15 @@ impl App {
             shared,
             slots,
             dispatches,
-            join,
             records: records_in,
             samples: mpsc::channel(SAMPLES),
             exporters,
-            live,
+            live: Arc::clone(&join.live),
             own,
             fetch,
             listener: outputs.listener,
             grace: extent.grace,
+            join,
             config,
         })
     }
@@ -242,6 +211,59 @@ fn shared(
         cancel: Cancel::default(),
         requests: TaskTracker::new(),
         measuring: measuring.clone(),
+    }
+}
+
+/// One set of slots per target, all free.
+fn slots(config: &Config, anchor: TimeAnchor) -> Vec<Slots> {
+    let now = anchor.now();
+    let targets = config.targets.iter();
+    targets
+        .map(|_| Slots::new(config.governor.in_flight, now))
+        .collect()
+}
+
+/// What the joining stage is made of.
+struct Joining<'j> {
+    config: &'j Config,
+    outputs: &'j Outputs,
+    plans: &'j [StreamPlan<'j>],
+    anchor: TimeAnchor,
+    own: &'j SelfMetrics,
+}
+
+impl Joining<'_> {
+    /// The stage, and the exporters behind it.
+    fn stage(&self, ledgers: Vec<Ledger>) -> anyhow::Result<(Join, Vec<ExporterTask>)> {
+        let Self {
+            config, outputs, ..
+        } = self;
+        let rules: Vec<_> = self
+            .plans
+            .iter()
+            .map(|plan| (Arc::clone(&plan.stream), rules(plan.probe)))
+            .collect();
+        let instance = format!("{:032x}", rand::random::<u128>());
+        let parts = exporters::Parts {
+            anchor: self.anchor,
+            own: self.own,
+            instance: &instance,
+            rules: &rules,
+        };
+        let (outlets, exporters) = exporters::build(&config.export, outputs, &parts)?;
+        let streams: Vec<_> = rules.iter().map(|(stream, _)| Arc::clone(stream)).collect();
+        let targets = config.targets.iter();
+        let join = Join {
+            anchor: self.anchor,
+            live: Arc::new(Mutex::new(Live::new(rules, config.targets.len()))),
+            summary: outputs.summary.then(|| SummaryBuilder::new(&streams)),
+            known: targets
+                .map(|target| known(target, &config.probes))
+                .collect(),
+            outlets,
+            ledgers,
+        };
+        Ok((join, exporters))
     }
 }
 

@@ -13,7 +13,7 @@ use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{Instant, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 
-use super::{App, Poll, discover, gauges};
+use super::{App, discover};
 use crate::aggregate::Summary;
 
 /// After the drain, exporters and the page have this long to finish.
@@ -187,12 +187,11 @@ async fn until_ended(
 impl Tasks {
     /// The records' senders are gone: each stage ends because its input ended.
     async fn finish(self, late: &mut Vec<String>) -> anyhow::Result<Option<Summary>> {
-        let summary = match timeout(PASS_ON, self.join).await {
-            Ok(joined) => joined.map_err(|error| died("join", Some(error)))?,
-            Err(_) => {
-                late.push("join".to_owned());
-                None
-            }
+        let summary = if let Ok(joined) = timeout(PASS_ON, self.join).await {
+            joined.map_err(|error| died("join", Some(error)))?
+        } else {
+            late.push("join".to_owned());
+            None
         };
         let deadline = Instant::now() + FLUSH;
         for (name, mut task) in self.exporters {

@@ -2,7 +2,6 @@
 //!
 //! Pure, so that every flag is tested by its effect.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::app::Extent;
@@ -19,7 +18,7 @@ const UNBOUNDED: u32 = 100_000;
 /// In-flight requests may go on this long after `--benchmark-duration`.
 const GRACE: Duration = Duration::from_secs(30);
 /// When a request is given up.
-const TOTAL: Duration = Duration::from_secs(600);
+const TOTAL: Duration = Duration::from_mins(10);
 
 /// An API to benchmark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -128,8 +127,7 @@ impl Load {
         })?;
         let arrivals = self.arrivals();
         let in_flight = match (arrivals, self.concurrency) {
-            (Arrivals::Closed { concurrency }, _) => concurrency,
-            (_, Some(concurrency)) => concurrency,
+            (Arrivals::Closed { concurrency }, _) | (_, Some(concurrency)) => concurrency,
             (_, None) => UNBOUNDED,
         };
         let count = match (self.request_count, self.benchmark_duration) {

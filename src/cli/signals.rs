@@ -43,7 +43,6 @@ impl Signals {
     }
 
     /// Resolves at the first signal. A second one ends the process.
-    #[expect(clippy::exit, reason = "the second signal asks for exactly that")]
     pub(super) async fn first(mut self) {
         let signal = self.next().await;
         self.seen.store(signal, Relaxed);

@@ -11,7 +11,7 @@ use crate::app::simulate::{SimulatePlan, Speed, simulate};
 
 /// Arguments of `simulate`.
 #[derive(Debug, Clone, Args)]
-pub struct SimulateArgs {
+pub(super) struct SimulateArgs {
     /// Address to listen on; port 0 picks a free one
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8000")]
     listen: SocketAddr,
@@ -55,7 +55,7 @@ impl SimulateArgs {
     /// # Errors
     ///
     /// If times are given that the profile does not use.
-    pub fn plan(&self) -> anyhow::Result<SimulatePlan> {
+    fn plan(&self) -> anyhow::Result<SimulatePlan> {
         let fixed = self.profile == ProfileName::Fixed;
         if !fixed && (self.ttft.is_some() || self.itl.is_some()) {
             anyhow::bail!("`--ttft` and `--itl` need `--profile fixed`");
@@ -84,7 +84,7 @@ impl SimulateArgs {
 /// # Errors
 ///
 /// If the arguments do not fit, the address cannot be bound, or the log not written.
-pub async fn run(args: SimulateArgs, stop: impl Future<Output = ()>) -> anyhow::Result<()> {
+pub(super) async fn run(args: SimulateArgs, stop: impl Future<Output = ()>) -> anyhow::Result<()> {
     simulate(args.plan()?, announce, stop).await
 }
 

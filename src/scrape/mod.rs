@@ -5,7 +5,9 @@
 //! | `scrape` | `Scraper` | poll server `/metrics`, DCGM, NVML into `Sample`s | interpret them |
 
 mod page;
+mod poll;
 mod roles;
 
 pub use page::{Labels, Line, Lines, MAX_LINE, MAX_LINES};
+pub use poll::Poll;
 pub use roles::{Engine, PageState, read_state};
