@@ -509,7 +509,8 @@ fn a_hostile_text_is_refused_in_bounded_space() {
     let mut bomb = "a: &a [x, x]\n".to_owned();
     for letter in b'b'..=b'z' {
         let (name, of) = (char::from(letter), char::from(letter - 1));
-        bomb += &format!("{name}: &{name} [{}]\n", format!("*{of}, ").repeat(10));
+        let line = format!("{name}: &{name} [{}]\n", format!("*{of}, ").repeat(10));
+        bomb.push_str(&line);
     }
     for (text, format) in [
         ("[".repeat(deep), Format::Yaml),
