@@ -48,6 +48,7 @@ impl Layers {
         let (base, lines) = parse(sources)?;
         let mut found = Vec::new();
         let mut figment = base;
+        let mut seen: Vec<(String, &str)> = Vec::new();
         for (name, value) in sources.environment {
             let Some(rest) = name.strip_prefix(PREFIX) else {
                 continue;
@@ -57,8 +58,11 @@ impl Layers {
             let origin = Origin::Environment(name.clone());
             if LISTS.contains(&keys[0]) {
                 found.push(list_from_environment(&keys, origin));
+            } else if let Some((_, other)) = seen.iter().find(|(path, _)| overlap(path, &rest)) {
+                found.push(given_before(&keys, origin, other));
             } else {
                 figment = figment.merge(Overlay::new(&keys, value, origin));
+                seen.push((rest, name));
             }
         }
         for flag in sources.flags {
@@ -150,6 +154,26 @@ fn list_from_environment(keys: &[&str], origin: Origin) -> Diagnostic {
     }
 }
 
+/// Whether two variables set the same key, or one sets a section that the other sets a key of.
+fn overlap(a: &str, b: &str) -> bool {
+    let within = |short: &str, long: &str| {
+        long.strip_prefix(short)
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with("__"))
+    };
+    within(a, b) || within(b, a)
+}
+
+fn given_before(keys: &[&str], origin: Origin, other: &str) -> Diagnostic {
+    Diagnostic {
+        path: keys.join("."),
+        origin,
+        problem: Problem::Duplicate,
+        given: None,
+        wanted: Some("one variable for a key".to_owned()),
+        hint: Some(format!("`{other}` sets it already")),
+    }
+}
+
 /// The file as the lowest layer, with the lines of its keys.
 fn parse(sources: &Sources<'_>) -> Result<(Figment, HashMap<String, u64>), Box<Diagnostic>> {
     let text = sources.text;
@@ -160,13 +184,13 @@ fn parse(sources: &Sources<'_>) -> Result<(Figment, HashMap<String, u64>), Box<D
         },
         Format::Toml => match DeTable::parse(text) {
             Err(error) => {
-                let line = error.span().map(|span| line_of(text, &span));
+                let line = error.span().map(|span| TomlLines::new(text).of(&span));
                 Err(syntax(sources.file, (error.message().to_owned(), line)))
             }
             Ok(table) => {
-                let mut lines = HashMap::new();
-                collect_table(table.get_ref(), "", text, &mut lines);
-                Ok((Figment::from(Toml::string(text)), lines))
+                let mut lines = TomlLines::new(text);
+                lines.table(table.get_ref(), "");
+                Ok((Figment::from(Toml::string(text)), lines.lines))
             }
         },
     }
@@ -186,30 +210,47 @@ fn syntax(file: &str, (message, line): (String, Option<u64>)) -> Box<Diagnostic>
     })
 }
 
-fn collect_table(table: &DeTable<'_>, path: &str, text: &str, lines: &mut HashMap<String, u64>) {
-    for (key, value) in table {
-        let path = join(path, key.get_ref());
-        lines.insert(path.clone(), line_of(text, &key.span()));
-        collect_value(value.get_ref(), &path, text, lines);
-    }
+/// The lines of a TOML text, found while its tree is walked.
+struct TomlLines {
+    /// Offsets of all line ends.
+    ends: Vec<usize>,
+    lines: HashMap<String, u64>,
 }
 
-fn collect_value(value: &DeValue<'_>, path: &str, text: &str, lines: &mut HashMap<String, u64>) {
-    if let Some(table) = value.as_table() {
-        collect_table(table, path, text, lines);
+impl TomlLines {
+    fn new(text: &str) -> Self {
+        Self {
+            ends: memchr::memchr_iter(b'\n', text.as_bytes()).collect(),
+            lines: HashMap::new(),
+        }
     }
-    for (index, item) in value
-        .as_array()
-        .into_iter()
-        .flat_map(|list| list.iter().enumerate())
-    {
-        let path = format!("{path}[{index}]");
-        lines.insert(path.clone(), line_of(text, &item.span()));
-        collect_value(item.get_ref(), &path, text, lines);
-    }
-}
 
-fn line_of(text: &str, span: &Range<usize>) -> u64 {
-    let before = text.as_bytes().iter().take(span.start);
-    1 + before.map(|byte| u64::from(*byte == b'\n')).sum::<u64>()
+    /// The line, from 1, in which `span` begins.
+    fn of(&self, span: &Range<usize>) -> u64 {
+        1 + self.ends.partition_point(|end| *end < span.start) as u64
+    }
+
+    fn table(&mut self, table: &DeTable<'_>, path: &str) {
+        for (key, value) in table {
+            let path = join(path, key.get_ref());
+            let line = self.of(&key.span());
+            self.value(value.get_ref(), &path);
+            self.lines.insert(path, line);
+        }
+    }
+
+    fn value(&mut self, value: &DeValue<'_>, path: &str) {
+        match value {
+            DeValue::Table(table) => self.table(table, path),
+            DeValue::Array(items) => {
+                for (index, item) in items.iter().enumerate() {
+                    let path = format!("{path}[{index}]");
+                    let line = self.of(&item.span());
+                    self.value(item.get_ref(), &path);
+                    self.lines.insert(path, line);
+                }
+            }
+            _ => {}
+        }
+    }
 }

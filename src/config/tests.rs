@@ -480,6 +480,54 @@ flag `--drain`: `drain`: wrong unit
     );
 }
 
+#[test]
+fn two_variables_for_one_key_are_refused() {
+    let env = [
+        ("TOKENCANARY__SEED", "1"),
+        ("TOKENCANARY__seed", "2"),
+        ("TOKENCANARY__governor", "x"),
+        ("TOKENCANARY__governor__in_flight", "2"),
+    ];
+    let found = overlaid(&with_probe(GOOD), &env, &[]).expect_err("it is refused");
+    assert_eq!(
+        found,
+        "environment variable `TOKENCANARY__governor`: `governor`: wrong type
+  given: `x`
+  wanted: the section `governor`
+environment variable `TOKENCANARY__governor__in_flight`: `governor.in_flight`: given twice
+  wanted: one variable for a key
+  hint: `TOKENCANARY__governor` sets it already
+environment variable `TOKENCANARY__seed`: `seed`: given twice
+  wanted: one variable for a key
+  hint: `TOKENCANARY__SEED` sets it already"
+    );
+}
+
+#[test]
+fn a_hostile_text_is_refused_in_bounded_space() {
+    let deep = 200_000;
+    let mut bomb = "a: &a [x, x]\n".to_owned();
+    for letter in b'b'..=b'z' {
+        let (name, of) = (char::from(letter), char::from(letter - 1));
+        let line = format!("{name}: &{name} [{}]\n", format!("*{of}, ").repeat(10));
+        bomb.push_str(&line);
+    }
+    for (text, format) in [
+        ("[".repeat(deep), Format::Yaml),
+        ("{a: ".repeat(deep), Format::Yaml),
+        ("- ".repeat(deep), Format::Yaml),
+        (bomb, Format::Yaml),
+        ("a: 1\n---\na: 2\n".to_owned(), Format::Yaml),
+        (format!("a = {}", "[".repeat(deep)), Format::Toml),
+        (format!("{}a = 1", "a.".repeat(deep)), Format::Toml),
+        (format!("[{}a]\nb = 1", "a.".repeat(deep)), Format::Toml),
+    ] {
+        let found = from_text(&text, format, "x").expect_err("it is refused");
+        let found = found.to_string();
+        assert!(found.contains("syntax error"), "{found:.300}");
+    }
+}
+
 /// `lines` belong to the only target; they start at line 3.
 fn with_target(lines: &str) -> String {
     with_probe(GOOD).replace("  url:", &format!("{lines}\n  url:"))

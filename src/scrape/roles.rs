@@ -64,11 +64,17 @@ pub fn read_state(page: &str) -> PageState {
         }
     }
     let kv = if kv.series > 0 { kv } else { old_kv };
+    let state = ServerState {
+        running: running.sum(),
+        waiting: waiting.sum(),
+        kv_usage: kv.mean().filter(|share| *share <= 1.0),
+    };
     PageState {
-        state: ServerState {
-            running: running.sum(),
-            waiting: waiting.sum(),
-            kv_usage: kv.mean().filter(|share| *share <= 1.0),
+        // A sum over a part of the series would be wrong, and nobody would notice.
+        state: if lines.is_cut() {
+            ServerState::default()
+        } else {
+            state
         },
         engine,
         bad_lines: lines.bad(),
@@ -195,6 +201,14 @@ mod tests {
         let html = read_state("<html>\n<body>no\n");
         assert!(!html.recognised());
         assert_eq!(html.bad_lines, 2);
+    }
+
+    #[test]
+    fn a_page_that_is_too_long_says_nothing() {
+        let page = format!("vllm:num_requests_running 3\n{}", "\n".repeat(500_000));
+        let read = read_state(&page);
+        assert!(read.cut);
+        assert_eq!(read.state, ServerState::default());
     }
 
     proptest! {
