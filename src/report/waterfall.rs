@@ -94,6 +94,12 @@ fn phases(record: &RequestRecord) -> Vec<Phase> {
         Outcome::Ok => ("end of stream", 32),
         _ => ("until it failed", 31),
     };
+    // Without streaming there is one piece, whose end stands for the last token.
+    let to_last = if record.stream.streaming {
+        "first → last token"
+    } else {
+        "rest of the body"
+    };
     let rows = [
         ("slot wait", marks.slot_free, 90),
         ("own lag", marks.start, 95),
@@ -104,7 +110,7 @@ fn phases(record: &RequestRecord) -> Vec<Phase> {
         ("wait for headers", marks.headers, 34),
         ("headers → first byte", marks.first_byte, 33),
         ("first byte → token", marks.first_token, 33),
-        ("first → last token", marks.last_token, 32),
+        (to_last, marks.last_token, 32),
         (last, marks.end, colour_of_last),
     ];
     let mut before = marks.intended;
@@ -392,6 +398,25 @@ mod tests {
           ✕ connect · connection refused: 127.0.0.1:9 refused
             hint: no connection: is the server running, and are host and port in `url` right?
         ");
+    }
+
+    #[test]
+    fn an_answer_in_one_piece_has_no_token_phases() {
+        let mut record = answered();
+        let stream = Arc::get_mut(&mut record.stream).expect("no one else has it");
+        stream.streaming = false;
+        record.timeline.first_token = None;
+        record.timeline.first_output = None;
+        let observed = Observed {
+            record,
+            at_intended: None,
+        };
+        let text = waterfall(&observed, STALL, Colour::Off);
+        let row = text.lines().find(|line| line.contains("rest of the body"));
+        assert!(
+            row.is_some_and(|row| row.contains("24.00     64.00")),
+            "{text}"
+        );
     }
 
     #[test]
