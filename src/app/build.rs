@@ -35,7 +35,7 @@ use crate::transport::Connect;
 use crate::transport::fetch::{Fetch, FetchTimeouts};
 
 /// Finished records that wait to be joined; a full queue delays the next arrivals, visibly.
-const RECORDS: usize = 16 * 1024;
+const RECORDS: usize = 2048;
 /// Samples that wait to be joined.
 const SAMPLES: usize = 256;
 /// A sample is used up to this many intervals after it was taken.

@@ -7,7 +7,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::Outputs;
-use super::join::Outlet;
+use super::join::{Outlet, WhenBehind};
 use crate::aggregate::StreamRules;
 use crate::clock::TimeAnchor;
 use crate::config::ExportConfig;
@@ -18,7 +18,7 @@ use crate::measurement::{Observed, Stream};
 use crate::telemetry::SelfMetrics;
 
 /// Records that may wait to be written to a file.
-const FILE_QUEUE: usize = 16 * 1024;
+const FILE_QUEUE: usize = 1024;
 
 /// An exporter and what it will be fed from.
 pub(super) struct ExporterTask {
@@ -54,13 +54,15 @@ pub(super) fn build(
 ) -> anyhow::Result<(Vec<Outlet>, Vec<ExporterTask>)> {
     let stalls = StallRules::new(parts.rules.iter().map(|(_, rules)| rules.stall).collect());
     let mut made = Vec::new();
-    let mut add = |exporter: Box<dyn Exporter>, queue: usize| {
+    let mut add = |exporter: Box<dyn Exporter>, queue: usize, when_behind: WhenBehind| {
         let (sender, input) = mpsc::channel(queue);
         let counters = parts.own.export(exporter.name());
-        made.push((
-            Outlet { sender, counters },
-            ExporterTask { exporter, input },
-        ));
+        let outlet = Outlet {
+            when_behind,
+            sender,
+            counters,
+        };
+        made.push((outlet, ExporterTask { exporter, input }));
     };
     let writing = RecordWriting {
         anchor: parts.anchor,
@@ -72,10 +74,15 @@ pub(super) fn build(
         add(
             Box::new(RecordFiles::single(dir.clone(), writing.clone())),
             FILE_QUEUE,
+            WhenBehind::Wait,
         );
     }
     if let Some(files) = &export.files {
-        add(Box::new(RecordFiles::rotating(files, writing)), FILE_QUEUE);
+        add(
+            Box::new(RecordFiles::rotating(files, writing)),
+            FILE_QUEUE,
+            WhenBehind::Drop,
+        );
     }
     if let Some(config) = &export.otlp {
         let setup = OtlpSetup {
@@ -85,7 +92,11 @@ pub(super) fn build(
             counters: parts.own.export("otlp"),
             instance: parts.instance.to_owned(),
         };
-        add(Box::new(OtlpSpans::new(setup)?), config.queue);
+        add(
+            Box::new(OtlpSpans::new(setup)?),
+            config.queue,
+            WhenBehind::Drop,
+        );
     }
     Ok(made.into_iter().unzip())
 }

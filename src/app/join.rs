@@ -18,10 +18,33 @@ use crate::telemetry::ExportCounters;
 /// How often windows are looked at.
 const TICK: Duration = Duration::from_millis(500);
 
+/// What happens when an exporter's queue is full.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum WhenBehind {
+    /// The record is dropped, and counted: the load must not wait for a receiver.
+    Drop,
+    /// The stage waits, and at last the load, visibly: a benchmark keeps every record.
+    Wait,
+}
+
 /// The queue in front of one exporter.
 pub(super) struct Outlet {
+    pub(super) when_behind: WhenBehind,
     pub(super) sender: mpsc::Sender<Arc<Observed>>,
     pub(super) counters: ExportCounters,
+}
+
+impl Outlet {
+    async fn give(&self, observed: Arc<Observed>) {
+        if self.when_behind == WhenBehind::Wait
+            && let Ok(place) = self.sender.reserve().await
+        {
+            self.counters.accepted.inc();
+            place.send(observed);
+        } else {
+            offer(&self.sender, &self.counters, observed);
+        }
+    }
 }
 
 /// The samples of one target, and how old one may be.
@@ -55,13 +78,13 @@ impl Join {
                 biased;
                 Some(sample) = samples.recv() => self.sample(sample),
                 record = records.recv() => match record {
-                    Some(record) => self.record(record),
+                    Some(record) => self.record(record).await,
                     None => break,
                 },
-                _ = ticks.tick() => self.settle(&mut records),
+                _ = ticks.tick() => self.settle(&mut records).await,
             }
         }
-        self.settle(&mut records);
+        self.settle(&mut records).await;
         self.summary.map(SummaryBuilder::finish)
     }
 
@@ -72,7 +95,7 @@ impl Join {
         self.live().sample(sample);
     }
 
-    fn record(&mut self, record: RequestRecord) {
+    async fn record(&mut self, record: RequestRecord) {
         let at_intended = self
             .known
             .get(record.stream.target_index)
@@ -85,13 +108,13 @@ impl Join {
             summary.observe(&observed);
         }
         for outlet in &self.outlets {
-            offer(&outlet.sender, &outlet.counters, Arc::clone(&observed));
+            outlet.give(Arc::clone(&observed)).await;
         }
         self.live().observe(observed);
     }
 
     /// Closes the windows whose arrivals have all been seen.
-    fn settle(&mut self, records: &mut mpsc::Receiver<RequestRecord>) {
+    async fn settle(&mut self, records: &mut mpsc::Receiver<RequestRecord>) {
         let now = self.anchor.now();
         // Read before the queue is emptied: whatever was settled by then is in the queue.
         let settled = self
@@ -101,7 +124,7 @@ impl Join {
             .min()
             .unwrap_or(now);
         while let Ok(record) = records.try_recv() {
-            self.record(record);
+            self.record(record).await;
         }
         self.live().settle(settled, now);
     }
