@@ -65,7 +65,11 @@ pub(super) fn tree() -> Vec<Source> {
         .collect();
     let tests = test_files(&sources);
     for source in &mut sources {
-        if tests.contains(&source.path) {
+        let path = &source.path;
+        if tests
+            .iter()
+            .any(|test| path == test || test.ends_with('/') && path.starts_with(test))
+        {
             source.product.clear();
         }
     }
@@ -86,7 +90,8 @@ fn collect(folder: &Path, into: &mut Vec<PathBuf>) {
     }
 }
 
-/// Files that are modules under `#[cfg(test)]` in their parent.
+/// Files that are modules under `#[cfg(test)]` in their parent, and folders (with a `/` at the
+/// end) of such modules, whose files are tests too.
 fn test_files(sources: &[Source]) -> BTreeSet<String> {
     let mut files = BTreeSet::new();
     for source in sources
@@ -100,7 +105,7 @@ fn test_files(sources: &[Source]) -> BTreeSet<String> {
         }
         for name in blank_tests(&source.code).1 {
             files.insert(format!("{folder}/{name}.rs"));
-            files.insert(format!("{folder}/{name}/mod.rs"));
+            files.insert(format!("{folder}/{name}/"));
         }
     }
     files
@@ -306,6 +311,16 @@ mod tests {
         let words: Vec<&str> = source.product.split_whitespace().collect();
         assert_eq!(words, ["a", "b", "c", "#[cfg(unix)]", "d"]);
         assert_eq!(source.product.lines().count(), source.raw.lines().count());
+    }
+
+    #[test]
+    fn files_of_a_test_module_are_tests() {
+        let sources = [Source::new(
+            "src/web/mod.rs",
+            "#[cfg(test)]\nmod tests;\nmod page;",
+        )];
+        let expected = ["src/web/tests.rs", "src/web/tests/"].map(str::to_owned);
+        assert_eq!(test_files(&sources), BTreeSet::from(expected));
     }
 
     #[test]
