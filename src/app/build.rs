@@ -28,7 +28,7 @@ use crate::config::{Arrivals, Config, ProbeConfig, ServerMetrics, TargetConfig};
 use crate::control::{Governor, Slots};
 use crate::load::schedule::{Schedule, Span};
 use crate::load::workload::{Sources, Workload};
-use crate::measurement::{RequestRecord, Stream, StreamId};
+use crate::measurement::{RequestRecord, Stream, StreamId, TraceIds};
 use crate::scrape::Poll;
 use crate::telemetry::SelfMetrics;
 use crate::transport::Connect;
@@ -102,6 +102,22 @@ fn seeded(seed: u64, stream: &Stream, purpose: u64) -> StdRng {
 #[must_use]
 pub fn draw_seed() -> u64 {
     u64::from(rand::random::<u32>())
+}
+
+/// Sources for a prompt outside any run.
+pub(super) fn unseeded() -> Sources {
+    Sources {
+        seeded: rand::make_rng(),
+        fresh: rand::make_rng(),
+    }
+}
+
+/// Ids of a request outside any run.
+pub(super) fn fresh_ids() -> TraceIds {
+    TraceIds {
+        trace: rand::random::<u128>() | 1,
+        span: rand::random::<u64>() | 1,
+    }
 }
 
 /// Headers of every request to `target`.

@@ -4,17 +4,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
-use rand::SeedableRng;
-use rand::rngs::StdRng;
 
-use super::build::{headers, poll, streams};
+use super::build::{fresh_ids, headers, poll, streams, unseeded};
 use super::discover::{DiscoverError, served};
 use crate::aggregate::SampleRing;
 use crate::client::{Call, Cancel, Client, ClientSetup};
 use crate::clock::TimeAnchor;
 use crate::config::Config;
-use crate::load::workload::{Sources, Workload};
-use crate::measurement::{Observed, RequestRecord, StallRule, TraceIds};
+use crate::export::record::{RecordOptions, to_json_line};
+use crate::load::workload::Workload;
+use crate::measurement::{Observed, RequestRecord, StallRule};
 use crate::telemetry::SelfMetrics;
 use crate::transport::Connect;
 use crate::transport::fetch::{Fetch, FetchTimeouts};
@@ -31,6 +30,18 @@ pub struct Checked {
     pub observed: Observed,
     /// The stall rule of its probe.
     pub stall: StallRule,
+}
+
+impl Checked {
+    /// The record as one line of JSON, chunk gaps included.
+    #[must_use]
+    pub fn json_line(&self, anchor: TimeAnchor) -> String {
+        let options = RecordOptions {
+            stall: self.stall,
+            gaps: true,
+        };
+        to_json_line(&self.observed, &anchor.wall(), options)
+    }
 }
 
 /// Sends one request to the target at `target_index`, as its first probe would. `None` if no
@@ -80,16 +91,9 @@ pub async fn check_target(
         connect,
         anchor,
     })?;
-    let sources = Sources {
-        seeded: StdRng::seed_from_u64(0),
-        fresh: rand::make_rng(),
-    };
-    let prompt = Workload::new(plan.probe.workload, sources).prompt();
+    let prompt = Workload::new(plan.probe.workload, unseeded()).prompt();
     let now = anchor.now();
-    let ids = TraceIds {
-        trace: rand::random::<u128>() | 1,
-        span: rand::random::<u64>() | 1,
-    };
+    let ids = fresh_ids();
     let mut record = RequestRecord::due(0, Arc::clone(&plan.stream), ids, now);
     record.timeline.slot_free = Some(now);
     let record = client

@@ -4,12 +4,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::client::{MODELS_PATH, served_models};
+use crate::clock::TimeAnchor;
 use crate::config::{Config, TargetConfig};
 use crate::measurement::Stream;
-use crate::transport::fetch::{Fetch, FetchError};
+use crate::transport::fetch::{Fetch, FetchError, FetchTimeouts};
 
 /// Longest list of models that is read.
 const MAX_LIST: usize = 1 << 20;
+/// The list of models must come within this time.
+const ASK_LIMIT: Duration = Duration::from_secs(5);
 /// A target that did not tell is asked again after this time.
 const AGAIN: Duration = Duration::from_secs(5);
 
@@ -68,7 +71,7 @@ fn names(served: &[String]) -> String {
 /// # Errors
 ///
 /// If it does not answer, does not list the configured one, or lists none or several.
-pub async fn served(fetch: &Fetch, target: &TargetConfig) -> Result<String, DiscoverError> {
+pub(super) async fn served(fetch: &Fetch, target: &TargetConfig) -> Result<String, DiscoverError> {
     let url = format!("{}{MODELS_PATH}", target.url);
     let headers = super::build::headers(target).map_err(DiscoverError::Headers)?;
     let answer =
@@ -99,6 +102,23 @@ pub async fn served(fetch: &Fetch, target: &TargetConfig) -> Result<String, Disc
             .map(|[model]| model)
             .map_err(|served| DiscoverError::NotOne { url, served }),
     }
+}
+
+/// [`served`] with a client of its own, for whoever asks once.
+///
+/// # Errors
+///
+/// As [`served`].
+pub async fn ask_model(target: &TargetConfig, anchor: TimeAnchor) -> Result<String, DiscoverError> {
+    let timeouts = FetchTimeouts {
+        connect: ASK_LIMIT,
+        total: ASK_LIMIT,
+    };
+    let fetch = Fetch::new(anchor, timeouts).map_err(|error| DiscoverError::Fetch {
+        url: target.url.to_string(),
+        error,
+    })?;
+    served(&fetch, target).await
 }
 
 /// Targets whose model is not configured, with their streams.

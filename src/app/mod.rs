@@ -13,12 +13,14 @@ mod gauges;
 mod join;
 mod ledger;
 mod run;
+mod runtimes;
 pub mod simulate;
 
 pub use build::draw_seed;
 pub use check::{Checked, check_target};
-pub use discover::{DiscoverError, served};
+pub use discover::{DiscoverError, ask_model};
 pub use run::RunReport;
+pub use runtimes::Runtimes;
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -38,8 +40,14 @@ use crate::control::Slots;
 use crate::measurement::{RequestRecord, Sample, Stream};
 use crate::scrape::Poll;
 use crate::telemetry::SelfMetrics;
-use crate::transport::Connect;
 use crate::transport::fetch::Fetch;
+use crate::transport::{Connect, TcpConnect};
+
+/// The network as the system gives it.
+#[must_use]
+pub fn tcp() -> Arc<dyn Connect> {
+    Arc::new(TcpConnect)
+}
 
 /// What a run is made of.
 pub struct Setup {

@@ -2,10 +2,14 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::mpsc::sync_channel;
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use anyhow::Context;
 use tokio::net::TcpListener;
+use tokio::runtime::Builder;
+use tokio_util::sync::CancellationToken;
 
 use crate::clock::TimeAnchor;
 use crate::simulator::{Profile, Simulator, SimulatorConfig};
@@ -143,5 +147,57 @@ mod tests {
             error.contains(&format!("cannot listen on `{address}`")),
             "{error}"
         );
+    }
+}
+
+/// A simulated server on a thread of its own: somebody else, as far as a canary can tell.
+/// Dropping it ends it.
+#[derive(Debug)]
+pub struct Simulated {
+    /// Where it listens.
+    pub address: SocketAddr,
+    stop: CancellationToken,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Simulated {
+    /// Starts it and waits until it accepts connections.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be started; why is in the log.
+    pub fn start(plan: SimulatePlan) -> anyhow::Result<Self> {
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        let stop = CancellationToken::new();
+        let stopped = stop.clone().cancelled_owned();
+        let (tell, told) = sync_channel(1);
+        let ready = move |address| {
+            // The receiver waits below for just this.
+            tell.send(address).unwrap_or_default();
+        };
+        let thread = std::thread::Builder::new()
+            .name("simulator".to_owned())
+            .spawn(move || {
+                if let Err(error) = runtime.block_on(simulate(plan, ready, stopped)) {
+                    tracing::error!("the simulated server ended: {error:#}");
+                }
+            })?;
+        let address = told.recv().context("the simulated server did not start")?;
+        Ok(Self {
+            address,
+            stop,
+            thread: Some(thread),
+        })
+    }
+}
+
+impl Drop for Simulated {
+    fn drop(&mut self) {
+        self.stop.cancel();
+        if let Some(thread) = self.thread.take()
+            && thread.join().is_err()
+        {
+            tracing::error!("the simulated server panicked");
+        }
     }
 }

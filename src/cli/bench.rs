@@ -1,5 +1,6 @@
 //! `bench`: a one-shot benchmark of one server.
 
+use std::convert::Infallible;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,19 +9,16 @@ use std::time::Duration;
 use anyhow::Context;
 
 use super::bench_plan::{Load, Plan};
-use super::runtimes::Runtimes;
-use super::signals::Signals;
+use super::signals::with_signals;
 use super::{Exit, Output, print, say};
-use crate::aggregate::{Live, Summary};
-use crate::app::{App, DiscoverError, Outputs, RunReport, Setup, draw_seed, served};
+use crate::aggregate::{Live, StreamLive, Summary, Totals};
+use crate::app::{
+    App, DiscoverError, Outputs, RunReport, Runtimes, Setup, ask_model, draw_seed, tcp,
+};
 use crate::clock::TimeAnchor;
 use crate::measurement::Outcome;
 use crate::report::bench_table;
-use crate::transport::TcpConnect;
-use crate::transport::fetch::{Fetch, FetchTimeouts};
 
-/// The list of models must come within this time.
-const MODELS_LIMIT: Duration = Duration::from_secs(5);
 /// How often progress is told.
 const PROGRESS: Duration = Duration::from_secs(1);
 
@@ -74,14 +72,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
 async fn run_plan(args: &Args, mut plan: Plan, runtimes: &Runtimes) -> anyhow::Result<Exit> {
     let anchor = TimeAnchor::start();
     if plan.config.targets[0].model.is_none() {
-        let fetch = Fetch::new(
-            anchor,
-            FetchTimeouts {
-                connect: MODELS_LIMIT,
-                total: MODELS_LIMIT,
-            },
-        )?;
-        match served(&fetch, &plan.config.targets[0]).await {
+        match ask_model(&plan.config.targets[0], anchor).await {
             Ok(model) => plan.config.targets[0].model = Some(model),
             Err(error @ DiscoverError::NotOne { .. }) => {
                 say(&format!("--model: {error}"));
@@ -90,18 +81,14 @@ async fn run_plan(args: &Args, mut plan: Plan, runtimes: &Runtimes) -> anyhow::R
             Err(error) => say(&format!("the model is not known: {error}")),
         }
     }
-    let dir = args
-        .artifact_dir
-        .clone()
-        .unwrap_or_else(|| default_dir(&plan));
-    if let Err(error) = std::fs::create_dir_all(&dir) {
-        say(&format!(
-            "--artifact-dir: `{}`: {error}\n  wanted: a directory that can be written",
-            dir.display()
-        ));
-        return Ok(Exit::Usage);
-    }
-    let header = RunFacts {
+    let dir = match artifacts(args, &plan) {
+        Ok(dir) => dir,
+        Err(message) => {
+            say(&message);
+            return Ok(Exit::Usage);
+        }
+    };
+    let facts = RunFacts {
         url: plan.config.targets[0].url.to_string(),
         model: plan.config.targets[0].model.clone(),
         load: plan.load.clone(),
@@ -111,7 +98,7 @@ async fn run_plan(args: &Args, mut plan: Plan, runtimes: &Runtimes) -> anyhow::R
         command: "bench",
         config: plan.config,
         anchor,
-        connect: Arc::new(TcpConnect),
+        connect: tcp(),
         extent: plan.extent,
         outputs: Outputs {
             summary: true,
@@ -120,17 +107,35 @@ async fn run_plan(args: &Args, mut plan: Plan, runtimes: &Runtimes) -> anyhow::R
         },
     };
     let app = App::build(setup, &runtimes.measuring, runtimes.other.handle().clone())?;
-    let signals = Signals::listen()?;
-    let seen = signals.seen();
-    let progress = (args.ui == Ui::Simple && std::io::stderr().is_terminal())
-        .then(|| tokio::spawn(tell_progress(app.live())));
-    let report = app.run(signals.first()).await?;
-    if let Some(progress) = progress {
-        progress.abort();
+    let shown = args.ui == Ui::Simple && std::io::stderr().is_terminal();
+    let progress = tell_progress(app.live(), shown);
+    let (report, signal) = with_signals(|stop| async {
+        tokio::select! {
+            report = Box::pin(app.run(stop)) => report,
+            never = progress => match never {},
+        }
+    })
+    .await?;
+    if shown {
         say("");
     }
-    let exit = finish(&report, &header, (&dir, args.output))?;
-    Ok(seen.signal().map_or(exit, Exit::Signal))
+    let exit = finish(&report?, &facts, (&dir, args.output))?;
+    Ok(signal.unwrap_or(exit))
+}
+
+/// The directory for the results, made if it is not there.
+fn artifacts(args: &Args, plan: &Plan) -> Result<PathBuf, String> {
+    let dir = args
+        .artifact_dir
+        .clone()
+        .unwrap_or_else(|| default_dir(plan));
+    match std::fs::create_dir_all(&dir) {
+        Ok(()) => Ok(dir),
+        Err(error) => Err(format!(
+            "--artifact-dir: `{}`: {error}\n  wanted: a directory that can be written",
+            dir.display()
+        )),
+    }
 }
 
 /// Writes and prints the result.
@@ -192,26 +197,24 @@ fn default_dir(plan: &Plan) -> PathBuf {
     PathBuf::from("artifacts").join(format!("{model}-{}-{}", target.api.name(), plan.load))
 }
 
+/// Tells once a second how far the run is, if it is `shown`; for ever.
 #[expect(clippy::print_stderr, reason = "a line that counts, on a terminal")]
-async fn tell_progress(live: Arc<Mutex<Live>>) {
+async fn tell_progress(live: Arc<Mutex<Live>>, shown: bool) -> Infallible {
     loop {
         tokio::time::sleep(PROGRESS).await;
-        let (ended, ok) = {
-            let live = live.lock().unwrap_or_else(PoisonError::into_inner);
-            let totals = || {
-                live.streams()
-                    .iter()
-                    .map(crate::aggregate::StreamLive::totals)
-            };
-            (
-                totals()
-                    .map(crate::aggregate::Totals::arrivals)
-                    .sum::<u64>(),
-                totals()
-                    .map(|totals| totals.by_outcome(Outcome::Ok))
-                    .sum::<u64>(),
-            )
-        };
-        eprint!("\r{ended} ended, {ok} ok ");
+        if shown {
+            let (ended, ok) = progress(&live);
+            eprint!("\r{ended} ended, {ok} ok ");
+        }
     }
+}
+
+/// Requests that ended, and those of them that were answered.
+fn progress(live: &Mutex<Live>) -> (u64, u64) {
+    let live = live.lock().unwrap_or_else(PoisonError::into_inner);
+    let totals = || live.streams().iter().map(StreamLive::totals);
+    (
+        totals().map(Totals::arrivals).sum(),
+        totals().map(|totals| totals.by_outcome(Outcome::Ok)).sum(),
+    )
 }

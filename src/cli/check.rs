@@ -3,15 +3,13 @@
 
 use std::io::IsTerminal;
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use super::{Exit, Output, print, say, usage};
-use crate::app::{Checked, check_target};
+use crate::app::{Checked, check_target, tcp};
 use crate::clock::TimeAnchor;
 use crate::config::{self, Arrivals, Config};
 use crate::measurement::Outcome;
 use crate::report::{Budget, Colour, PlanRow, hint, plan_table, waterfall};
-use crate::transport::TcpConnect;
 
 /// Arguments of `check`.
 #[derive(Debug, clap::Args)]
@@ -42,7 +40,7 @@ async fn check_all(config: &Config, output: Output) -> anyhow::Result<Exit> {
     let anchor = TimeAnchor::start();
     let mut exit = Exit::Fine;
     for (index, target) in config.targets.iter().enumerate() {
-        let checked = check_target(config, index, Arc::new(TcpConnect), anchor).await?;
+        let checked = check_target(config, index, tcp(), anchor).await?;
         let Some(checked) = checked else {
             say(&format!(
                 "targets[{index}]: `{}` is used by no probe and was not tried",
@@ -52,7 +50,7 @@ async fn check_all(config: &Config, output: Output) -> anyhow::Result<Exit> {
         };
         match output {
             Output::Text => print(&waterfall(&checked.observed, checked.stall, colour())),
-            Output::Json => print(&json(&checked, anchor)),
+            Output::Json => print(&checked.json_line(anchor)),
         }
         for problem in problems(config, index, &checked) {
             say(&problem);
@@ -68,15 +66,6 @@ fn colour() -> Colour {
     } else {
         Colour::Off
     }
-}
-
-fn json(checked: &Checked, anchor: TimeAnchor) -> String {
-    use crate::export::record::{RecordOptions, to_json_line};
-    let options = RecordOptions {
-        stall: checked.stall,
-        gaps: true,
-    };
-    to_json_line(&checked.observed, &anchor.wall(), options)
 }
 
 /// What is wrong with a target, in the form of configuration problems.

@@ -2,25 +2,20 @@
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::Context;
 use tokio::net::TcpListener;
-use tokio_util::sync::CancellationToken;
 
 use super::run::drive;
-use super::runtimes::Runtimes;
 use super::{Exit, say};
-use crate::app::{Extent, Outputs, Setup, draw_seed};
+use crate::app::simulate::{SimulatePlan, Simulated, Speed};
+use crate::app::{Extent, Outputs, Runtimes, Setup, draw_seed, tcp};
 use crate::clock::TimeAnchor;
 use crate::config::{
     Arrivals, BaseUrl, Config, DEFAULT_STALL, ExportConfig, GovernorConfig, Limits, ProbeConfig,
     ServerMetrics, TargetConfig, WhenFull, WorkloadConfig,
 };
 use crate::measurement::{Api, CacheMode, ConnectionPolicy};
-use crate::simulator::{Profile, Simulator, SimulatorConfig};
-use crate::transport::TcpConnect;
 
 /// The port of the page, if it is free.
 const PAGE: u16 = 9464;
@@ -40,23 +35,22 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     let runtimes = Runtimes::start()?;
     let anchor = TimeAnchor::start();
     let seed = args.seed.unwrap_or_else(draw_seed);
-    // A runtime of its own: the simulated server is somebody else.
-    let server = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(1)
-        .thread_name("simulator")
-        .enable_all()
-        .build()
-        .context("no runtime for the simulator")?;
-    let ended = CancellationToken::new();
-    let simulated = server.block_on(start_simulator(seed, anchor, ended.clone()))?;
-    let exit = runtimes.other.block_on(async {
+    let simulated = Simulated::start(SimulatePlan {
+        listen: (Ipv4Addr::LOCALHOST, 0).into(),
+        speed: Speed::Demo,
+        max_running: None,
+        model: None,
+        seed,
+        log_times: None,
+    })?;
+    runtimes.other.block_on(async {
         let listener = page(args.port).await?;
-        greet(simulated, listener.local_addr()?, seed);
+        greet(simulated.address, listener.local_addr()?, seed);
         let setup = Setup {
             command: "demo",
-            config: config(simulated, seed)?,
+            config: config(simulated.address, seed)?,
             anchor,
-            connect: Arc::new(TcpConnect),
+            connect: tcp(),
             extent: Extent::default(),
             outputs: Outputs {
                 listener: Some(listener),
@@ -64,33 +58,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
             },
         };
         drive(setup, &runtimes).await
-    });
-    ended.cancel();
-    server.shutdown_timeout(Duration::from_millis(200));
-    exit
-}
-
-async fn start_simulator(
-    seed: u64,
-    anchor: TimeAnchor,
-    ended: CancellationToken,
-) -> anyhow::Result<SocketAddr> {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
-    let address = listener.local_addr()?;
-    let config = SimulatorConfig {
-        seed,
-        ..SimulatorConfig::new(Profile::demo())
-    };
-    let simulator = Simulator::new(config, anchor)?;
-    tokio::spawn(async move {
-        tokio::select! {
-            result = simulator.run() => if let Err(error) = result {
-                tracing::error!(%error, "the simulated server ended");
-            },
-            () = simulator.listen(listener, ended.cancelled()) => {}
-        }
-    });
-    Ok(address)
+    })
 }
 
 /// Listens on `port`, or on any free port if it is taken.

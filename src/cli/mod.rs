@@ -13,7 +13,6 @@ mod bench_plan;
 mod check;
 mod demo;
 mod run;
-mod runtimes;
 mod signals;
 mod simulate;
 
@@ -125,10 +124,9 @@ fn simulate(args: simulate::SimulateArgs) -> anyhow::Result<Exit> {
         .enable_all()
         .build()?;
     runtime.block_on(async {
-        let signals = signals::Signals::listen()?;
-        let seen = signals.seen();
-        simulate::run(args, signals.first()).await?;
-        Ok(seen.signal().map_or(Exit::Fine, Exit::Signal))
+        let (served, signal) = signals::with_signals(|stop| simulate::run(args, stop)).await?;
+        served?;
+        Ok(signal.unwrap_or(Exit::Fine))
     })
 }
 

@@ -2,17 +2,14 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use tokio::net::TcpListener;
 
-use super::runtimes::Runtimes;
-use super::signals::Signals;
+use super::signals::with_signals;
 use super::{Exit, say, usage};
-use crate::app::{App, Extent, Outputs, Setup, draw_seed};
+use crate::app::{App, Extent, Outputs, Runtimes, Setup, draw_seed, tcp};
 use crate::clock::TimeAnchor;
 use crate::config::{self, Config, FlagOverride};
-use crate::transport::TcpConnect;
 
 /// Arguments of `run`.
 #[derive(Debug, clap::Args)]
@@ -70,7 +67,7 @@ fn serve(mut config: Config) -> anyhow::Result<Exit> {
             command: "run",
             config,
             anchor: TimeAnchor::start(),
-            connect: Arc::new(TcpConnect),
+            connect: tcp(),
             extent: Extent::default(),
             outputs: Outputs {
                 listener,
@@ -90,14 +87,12 @@ async fn listen(address: SocketAddr) -> Result<TcpListener, String> {
     })
 }
 
-/// Runs `setup` until a signal comes.
+/// Runs `setup` until a signal comes; a second one ends the process.
 pub(super) async fn drive(setup: Setup, runtimes: &Runtimes) -> anyhow::Result<Exit> {
     let app = App::build(setup, &runtimes.measuring, runtimes.other.handle().clone())?;
-    let signals = Signals::listen()?;
-    let seen = signals.seen();
-    let report = app.run(signals.first()).await?;
-    for stage in &report.late {
+    let (report, signal) = with_signals(|stop| app.run(stop)).await?;
+    for stage in &report?.late {
         say(&format!("`{stage}` did not end in time"));
     }
-    Ok(seen.signal().map_or(Exit::Fine, Exit::Signal))
+    Ok(signal.unwrap_or(Exit::Fine))
 }

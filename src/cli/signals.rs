@@ -1,56 +1,29 @@
 //! Ctrl-C and SIGTERM: the first asks for an orderly end, the second ends at once.
 
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
+use futures_util::future::BoxFuture;
 use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use super::{Exit, say};
 
 const INT: u8 = 2;
 const TERM: u8 = 15;
 
-/// The signals that end a command.
-pub(super) struct Signals {
+/// One receiver of both signals. It sees every signal that comes after it was made.
+struct Both {
     interrupt: Signal,
     terminate: Signal,
-    seen: Arc<AtomicU8>,
 }
 
-/// Which signal came, if one did.
-#[derive(Clone)]
-pub(super) struct Seen(Arc<AtomicU8>);
-
-impl Seen {
-    pub(super) fn signal(&self) -> Option<u8> {
-        match self.0.load(Relaxed) {
-            0 => None,
-            signal => Some(signal),
-        }
-    }
-}
-
-impl Signals {
-    /// Takes over both signals. Call inside a runtime.
-    pub(super) fn listen() -> std::io::Result<Self> {
+impl Both {
+    fn listen() -> io::Result<Self> {
         Ok(Self {
             interrupt: signal(SignalKind::interrupt())?,
             terminate: signal(SignalKind::terminate())?,
-            seen: Arc::default(),
         })
-    }
-
-    pub(super) fn seen(&self) -> Seen {
-        Seen(Arc::clone(&self.seen))
-    }
-
-    /// Resolves at the first signal. A second one ends the process.
-    pub(super) async fn first(mut self) {
-        let signal = self.next().await;
-        self.seen.store(signal, Relaxed);
-        super::say("stopping; once more to stop at once");
-        tokio::spawn(async move {
-            let signal = self.next().await;
-            std::process::exit(128 + i32::from(signal));
-        });
     }
 
     async fn next(&mut self) -> u8 {
@@ -58,5 +31,41 @@ impl Signals {
             _ = self.interrupt.recv() => INT,
             _ = self.terminate.recv() => TERM,
         }
+    }
+}
+
+/// Does `work`, which is given a future that resolves at the first signal. A second signal ends
+/// the process. Says which signal came, as the exit of the command, if one did.
+///
+/// # Errors
+///
+/// If the signals cannot be taken over.
+#[expect(clippy::exit, reason = "the second signal asks for exactly that")]
+pub(super) async fn with_signals<T, F>(
+    work: impl FnOnce(BoxFuture<'static, ()>) -> F,
+) -> io::Result<(T, Option<Exit>)>
+where
+    F: Future<Output = T>,
+{
+    let (mut early, mut late) = (Both::listen()?, Both::listen()?);
+    let seen = Arc::new(AtomicU8::new(0));
+    let first = {
+        let seen = Arc::clone(&seen);
+        async move {
+            seen.store(early.next().await, Relaxed);
+            say("stopping; once more to stop at once");
+        }
+    };
+    let second = async {
+        late.next().await;
+        late.next().await
+    };
+    tokio::select! {
+        biased;
+        done = Box::pin(work(Box::pin(first))) => {
+            let signal = Some(seen.load(Relaxed)).filter(|signal| *signal != 0);
+            Ok((done, signal.map(Exit::Signal)))
+        }
+        signal = second => std::process::exit(128 + i32::from(signal)),
     }
 }

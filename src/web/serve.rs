@@ -27,7 +27,7 @@ const SILENCE: Duration = Duration::from_mins(3);
 /// Open answers may take so long after the stop.
 const GRACE: Duration = Duration::from_millis(500);
 
-/// Serves until `stop` is done, then for [`GRACE`] at most.
+/// Serves until `stop` is done, then for half a second at most.
 ///
 /// # Errors
 ///

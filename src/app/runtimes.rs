@@ -7,18 +7,23 @@ use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::oneshot;
 
 /// The runtimes of a run. Dropping them ends their tasks.
-pub(super) struct Runtimes {
+#[derive(Debug)]
+pub struct Runtimes {
     /// Everything that is not measured.
-    pub(super) other: Runtime,
+    pub other: Runtime,
     /// Dispatch, transport and client.
-    pub(super) measuring: Handle,
+    pub measuring: Handle,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Runtimes {
     /// Starts both.
-    pub(super) fn start() -> anyhow::Result<Self> {
+    ///
+    /// # Errors
+    ///
+    /// If the system gives no thread.
+    pub fn start() -> anyhow::Result<Self> {
         let other = Builder::new_multi_thread()
             .worker_threads(1)
             .thread_name("other")
