@@ -27,6 +27,7 @@ pub struct Totals {
     input_tokens: u64,
     output_tokens: u64,
     lagged: u64,
+    replaced: u64,
 }
 
 impl Totals {
@@ -44,6 +45,7 @@ impl Totals {
             input_tokens: 0,
             output_tokens: 0,
             lagged: 0,
+            replaced: 0,
         }
     }
 
@@ -61,6 +63,7 @@ impl Totals {
         if record.is_lagged() {
             self.lagged += 1;
         }
+        self.replaced += u64::from(record.replaced_connection);
         if record.outcome != Outcome::Cancelled {
             self.stalls += as_u64(record.stalls(stall).len());
         }
@@ -171,6 +174,12 @@ impl Totals {
     #[must_use]
     pub const fn output_tokens(&self) -> u64 {
         self.output_tokens
+    }
+
+    /// Pooled connections that the server had closed when a request was written on them.
+    #[must_use]
+    pub const fn replaced(&self) -> u64 {
+        self.replaced
     }
 
     /// Records whose own lag was too large for a verdict.

@@ -25,6 +25,8 @@ use crate::transport::{Connect, ConnectError, Connection, Marks, Opened, Pool, S
 
 /// After the protocol's last event a server has this long to end the body.
 const TAIL: Duration = Duration::from_secs(2);
+/// A server that closes a used connection has this long to have sent that on its way.
+const CROSSING: Duration = Duration::from_secs(1);
 /// How much of the body of a response that is not a success is read.
 const MAX_ERROR_BODY: usize = 64 * 1024;
 /// Room for chunks where the output length is not known.
@@ -204,7 +206,7 @@ impl Exchange<'_> {
     }
 
     /// Gets a connection, writes the request, waits for the response head. A pooled connection
-    /// that turns out to be closed before a byte was written is replaced by a new one.
+    /// that turns out to be closed is replaced by a new one, once, and the record says so.
     async fn head(
         &mut self,
         request: Request<Full<Bytes>>,
@@ -215,29 +217,31 @@ impl Exchange<'_> {
         };
         let mut request = request;
         loop {
+            // A copy only where it may be needed: a new connection is never replaced.
+            let again = connection.is_used().then(|| request.clone());
             connection.marks().begin();
-            let sent = self.send_on(&mut connection, request).await?;
-            match sent {
+            let failure = match self.send_on(&mut connection, request).await? {
                 Ok(response) => return Ok((connection, response)),
-                Err(SendFailure::Unsent(back)) if connection.is_reused() => {
-                    request = *back;
+                Err(failure) => failure,
+            };
+            match again {
+                Some(again) if self.was_closed_idle(&failure, connection.marks()) => {
+                    request = again;
                     connection = self.open().await?;
+                    self.record.replaced_connection = true;
                 }
-                Err(SendFailure::Unsent(_)) => {
-                    return Err(Failed(
-                        Outcome::Connect,
-                        Some(broken("closed before the request was written")),
-                    ));
-                }
-                Err(SendFailure::Broken(error)) => {
-                    let outcome = if error.is_parse() {
-                        Outcome::Malformed
-                    } else {
-                        Outcome::StreamCut
-                    };
-                    return Err(Failed(outcome, Some(broken(&with_source(&error)))));
-                }
+                _ => return Err(not_answered(&failure)),
             }
+        }
+    }
+
+    /// Whether a connection that was used before was closed by the server while nothing was
+    /// under way on it: our request crossed the close on the way. No byte came back, and soon.
+    fn was_closed_idle(&self, failure: &SendFailure, marks: &Marks) -> bool {
+        let soon = self.client.setup.anchor.now().since(self.start) < CROSSING;
+        match failure {
+            SendFailure::Unsent => true,
+            SendFailure::Broken(error) => soon && marks.first_read().is_none() && !error.is_parse(),
         }
     }
 
@@ -413,6 +417,19 @@ impl Exchange<'_> {
             },
         }
     }
+}
+
+/// What became of a request that got no response head.
+fn not_answered(failure: &SendFailure) -> Failed {
+    let (outcome, message) = match failure {
+        SendFailure::Unsent => (
+            Outcome::Connect,
+            "closed before the request was written".to_owned(),
+        ),
+        SendFailure::Broken(error) if error.is_parse() => (Outcome::Malformed, with_source(error)),
+        SendFailure::Broken(error) => (Outcome::StreamCut, with_source(error)),
+    };
+    Failed(outcome, Some(broken(&message)))
 }
 
 fn broken(message: &str) -> RequestError {

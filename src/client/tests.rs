@@ -348,6 +348,36 @@ async fn a_connection_is_reused_and_a_closed_one_replaced() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_request_that_crosses_the_close_of_an_idle_connection_goes_on_a_new_one() {
+    let answered = || vec![(1, KEPT), (1, BODY)];
+    // The first connection takes the second request and closes without a word.
+    let scripts = vec![vec![answered(), vec![(3, "")]], vec![answered()]];
+    let setup = Setup {
+        requests: 2,
+        ..Setup::default()
+    };
+    let records = exchange(scripts, setup).await;
+    let second = &records[1];
+    assert_eq!(second.outcome, Outcome::Ok, "{:?}", second.error);
+    assert!(second.replaced_connection && !records[0].replaced_connection);
+    assert_eq!(second.reused, Some(false));
+    assert_eq!(second.ttft(), ms(5), "the lost 3 ms are part of the time");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_that_the_server_held_and_dropped_is_cut() {
+    let answered = || vec![(1, KEPT), (1, BODY)];
+    let scripts = vec![vec![answered(), vec![(1_500, "")]], vec![answered()]];
+    let setup = Setup {
+        requests: 2,
+        ..Setup::default()
+    };
+    let records = exchange(scripts, setup).await;
+    assert_eq!(records[1].outcome, Outcome::StreamCut);
+    assert_eq!(records[1].reused, Some(true));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_unary_answer_has_a_service_time_and_no_first_token() {
     let steps = vec![
         (4, HEAD),

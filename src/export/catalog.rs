@@ -152,6 +152,8 @@ metrics! {
         "Records by what became of them").with(&["outcome", "http_response_status_code"]);
     REQUESTS_LAGGED = Metric::counter(Stream, ["tokencanary.requests.lagged", "{request}", "tokencanary_requests_lagged_total"],
         "Records whose own lag is too large for a verdict");
+    CONNECTIONS_REPLACED = Metric::counter(Stream, ["tokencanary.connections.replaced", "{connection}", "tokencanary_connections_replaced_total"],
+        "Pooled connections that the server had closed when a request was written on them, replaced by new ones");
     STATUSES_DROPPED = Metric::counter(Stream, ["tokencanary.requests.status_dropped", "{request}", "tokencanary_requests_status_dropped_total"],
         "Records counted without their HTTP status, because there were too many different ones");
     STALLS = Metric::counter(Stream, ["tokencanary.stalls", "{stall}", "tokencanary_stalls_total"],

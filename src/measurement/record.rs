@@ -193,6 +193,9 @@ pub struct RequestRecord {
     pub timeline: Timeline,
     /// Whether the connection had carried a request before; `None` if none was chosen.
     pub reused: Option<bool>,
+    /// Whether a pooled connection turned out to be closed by the server and was replaced by a
+    /// new one: the time that took is part of all times from start.
+    pub replaced_connection: bool,
     /// Token counts.
     pub tokens: TokenCounts,
     /// The chunks that carried tokens.
@@ -223,6 +226,7 @@ impl RequestRecord {
             ids,
             timeline: Timeline::due(intended),
             reused: None,
+            replaced_connection: false,
             tokens: TokenCounts::default(),
             chunks: Chunks::default(),
             bytes: 0,

@@ -29,8 +29,8 @@ pub struct Connection {
 /// Why a request got no response.
 #[derive(Debug)]
 pub enum SendFailure {
-    /// The connection was closed before a byte was written: here is the request again.
-    Unsent(Box<Request<Full<Bytes>>>),
+    /// The connection was closed before a byte of it was written.
+    Unsent,
     /// It was written at least in part.
     Broken(hyper::Error),
 }
@@ -77,6 +77,12 @@ impl Connection {
         self.exchanges > 1
     }
 
+    /// Whether it carried a request already.
+    #[must_use]
+    pub const fn is_used(&self) -> bool {
+        self.exchanges > 0
+    }
+
     /// Waits until a request can be written. False if the connection is closed.
     pub async fn ready(&mut self) -> bool {
         self.sender.ready().await.is_ok()
@@ -98,7 +104,7 @@ impl Connection {
                 Ok(response)
             }
             Err(mut failure) => Err(match failure.take_message() {
-                Some(request) => SendFailure::Unsent(Box::new(request)),
+                Some(_) => SendFailure::Unsent,
                 None => SendFailure::Broken(failure.into_error()),
             }),
         }

@@ -178,6 +178,9 @@ impl Attributes {
         if let Some(reused) = record.reused {
             self.put("tokencanary.connection.reused", reused);
         }
+        if record.replaced_connection {
+            self.put("tokencanary.connection.replaced", true);
+        }
         self.put("tokencanary.request_id", record.ids.request_id());
         let intended = wall.unix_ns(record.timeline.intended);
         self.put("tokencanary.intended", whole(intended));

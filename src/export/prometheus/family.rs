@@ -144,6 +144,8 @@ fn counters<'a>(
         }
     } else if metric == &catalog::REQUESTS_LAGGED {
         push(Vec::new(), totals.lagged());
+    } else if metric == &catalog::CONNECTIONS_REPLACED {
+        push(Vec::new(), totals.replaced());
     } else if metric == &catalog::STATUSES_DROPPED {
         push(Vec::new(), totals.statuses_dropped());
     } else if metric == &catalog::STALLS {
