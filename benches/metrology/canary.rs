@@ -1,0 +1,92 @@
+//! The canary's client, as the daemon uses it: on one thread, with pooled connections.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use tokencanary::client::{Call, Cancel, Client, ClientSetup};
+use tokencanary::clock::TimeAnchor;
+use tokencanary::config::{BaseUrl, Limits};
+use tokencanary::load::workload::Prompt;
+use tokencanary::measurement::{
+    Api, CacheMode, ConnectionPolicy, Outcome, RequestRecord, Stream, StreamId, TraceIds,
+};
+use tokencanary::transport::TcpConnect;
+
+use super::{One, TOKENS, micros};
+
+pub(crate) struct Canary {
+    client: Client,
+    anchor: TimeAnchor,
+    stream: Arc<Stream>,
+}
+
+impl Canary {
+    pub(crate) fn new(address: SocketAddr) -> Self {
+        let anchor = TimeAnchor::start();
+        let url = BaseUrl::parse(&format!("http://{address}")).expect("an address");
+        let limits = Limits {
+            connect: Duration::from_secs(5),
+            first_token: Some(Duration::from_secs(10)),
+            gap: Some(Duration::from_secs(10)),
+            total: Duration::from_mins(1),
+        };
+        let stream = Stream {
+            id: StreamId(0),
+            target_index: 0,
+            target: "bench".into(),
+            endpoint: url.to_string().into(),
+            probe: "bench".into(),
+            api: Api::Chat,
+            cache: CacheMode::Cold,
+            connection: ConnectionPolicy::Pooled,
+            streaming: true,
+            closed_loop: true,
+            model: OnceLock::new(),
+        };
+        let setup = ClientSetup {
+            url,
+            headers: hyper::HeaderMap::new(),
+            limits,
+            connect: Arc::new(TcpConnect),
+            anchor,
+        };
+        let client = Client::new(setup).expect("a good path");
+        Self {
+            client,
+            anchor,
+            stream: Arc::new(stream),
+        }
+    }
+
+    /// So many requests at once.
+    pub(crate) async fn round(&self, streams: usize) -> Vec<One> {
+        join_all((0..streams).map(|_| self.request())).await
+    }
+
+    async fn request(&self) -> One {
+        let now = self.anchor.now();
+        let ids = TraceIds {
+            trace: rand::random(),
+            span: rand::random(),
+        };
+        let mut record = RequestRecord::due(0, Arc::clone(&self.stream), ids, now);
+        record.timeline.slot_free = Some(now);
+        let prompt = Prompt {
+            text: "one two three four".to_owned(),
+            input_tokens: 5,
+            output_tokens: Some(TOKENS),
+        };
+        let record = self
+            .client
+            .send(Call { record, prompt }, &Cancel::default())
+            .await;
+        assert_eq!(record.outcome, Outcome::Ok, "{:?}", record.error);
+        One {
+            request: record.ids.request_id(),
+            ttft: micros(record.ttft().expect("a token came")),
+            itl: record.itl().map(micros),
+        }
+    }
+}

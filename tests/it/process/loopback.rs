@@ -1,0 +1,20 @@
+//! What the canary's own clock adds, over loopback, with bounds that a busy machine keeps. The
+//! figures themselves come from `cargo bench --bench loopback`.
+
+#[path = "../../../benches/metrology/mod.rs"]
+mod metrology;
+
+use std::path::Path;
+
+use metrology::{Load, measure};
+
+#[tokio::test]
+async fn the_client_adds_little_to_what_a_bare_reader_sees() {
+    for load in [Load { streams: 1, rounds: 5 }, Load { streams: 50, rounds: 2 }] {
+        let measured = measure(Path::new(env!("CARGO_BIN_EXE_tokencanary")), load).await;
+        let difference = measured.ttft_difference();
+        assert!(difference.abs() < 5_000.0, "{load:?}: {measured:?}");
+        assert!(measured.itl_error_p50 < 500.0, "{load:?}: {measured:?}");
+        assert!(measured.itl_error_p99 < 5_000.0, "{load:?}: {measured:?}");
+    }
+}
