@@ -107,7 +107,7 @@ pub fn main() -> ExitCode {
         Command::Run(args) => run::run(&args),
         Command::Check(args) => check::run(&args),
         Command::Bench(args) => bench::run(&args),
-        Command::Simulate(args) => simulate(args),
+        Command::Simulate(args) => simulate::run(&args),
     };
     match ended {
         Ok(exit) => exit.into(),
@@ -116,20 +116,6 @@ pub fn main() -> ExitCode {
             Exit::Internal.into()
         }
     }
-}
-
-/// Serves until a signal comes.
-fn simulate(args: simulate::SimulateArgs) -> anyhow::Result<Exit> {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(1)
-        .enable_all()
-        .build()?;
-    runtime.block_on(async {
-        let signals = signals::Signals::listen()?;
-        let seen = signals.seen();
-        simulate::run(args, signals.first()).await?;
-        Ok(seen.signal().map_or(Exit::Fine, Exit::Signal))
-    })
 }
 
 /// A line for the person at the terminal.
