@@ -50,7 +50,16 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     let ended = CancellationToken::new();
     let simulated = server.block_on(start_simulator(seed, anchor, ended.clone()))?;
     let exit = runtimes.other.block_on(async {
-        let listener = page(args.port).await?;
+        let listener = match page(args.port).await {
+            Ok(listener) => listener,
+            Err(error) => {
+                say(&format!(
+                    "--port: `{}` cannot be listened on: {error}\n  wanted: a port that this user may listen on\n  hint: `--port 0` picks a free one",
+                    args.port
+                ));
+                return Ok(Exit::Usage);
+            }
+        };
         greet(simulated, listener.local_addr()?, seed);
         let setup = Setup {
             command: "demo",
