@@ -151,10 +151,10 @@ fn finish(
     std::fs::write(&path, &json).with_context(|| format!("`{}`", path.display()))?;
     match output {
         Output::Text => {
-            print(&bench_table(summary));
+            print(&bench_table(summary))?;
             say(&format!("written to {}", dir.display()));
         }
-        Output::Json => print(&json),
+        Output::Json => print(&json)?,
     }
     if !summary.outcomes.contains_key(Outcome::Ok.name()) {
         say("no request was answered: the numbers are not to be trusted");

@@ -17,8 +17,10 @@ mod runtimes;
 mod signals;
 mod simulate;
 
+use std::io::{self, Write};
 use std::process::ExitCode;
 
+use anyhow::Context;
 use clap::{Parser, Subcommand};
 
 use crate::config::Diagnostics;
@@ -119,18 +121,20 @@ pub fn main() -> ExitCode {
 }
 
 /// A line for the person at the terminal.
-#[expect(
-    clippy::print_stderr,
-    reason = "the command line speaks to a person here"
-)]
 fn say(text: &str) {
-    eprintln!("{text}");
+    // A closed standard error leaves nobody to tell; it must not end the command.
+    drop(writeln!(io::stderr(), "{text}"));
 }
 
 /// A result for whoever reads standard output.
-#[expect(clippy::print_stdout, reason = "results go to standard output")]
-fn print(text: &str) {
-    println!("{text}");
+///
+/// A reader that has seen enough, as `head`, is no error.
+fn print(text: &str) -> anyhow::Result<()> {
+    let mut stdout = io::stdout().lock();
+    match writeln!(stdout, "{text}").and_then(|()| stdout.flush()) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        written => written.context("standard output cannot be written"),
+    }
 }
 
 /// Configuration problems as the operator sees them.
