@@ -72,34 +72,25 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
 }
 
 async fn run_plan(args: &Args, mut plan: Plan, runtimes: &Runtimes) -> anyhow::Result<Exit> {
+    if let Some(Err(message)) = args.artifact_dir.as_deref().map(prepare) {
+        say(&message);
+        return Ok(Exit::Usage);
+    }
     let anchor = TimeAnchor::start();
-    if plan.config.targets[0].model.is_none() {
-        let fetch = Fetch::new(
-            anchor,
-            FetchTimeouts {
-                connect: MODELS_LIMIT,
-                total: MODELS_LIMIT,
-            },
-        )?;
-        match served(&fetch, &plan.config.targets[0]).await {
-            Ok(model) => plan.config.targets[0].model = Some(model),
-            Err(error @ DiscoverError::NotOne { .. }) => {
-                say(&format!("--model: {error}"));
-                return Ok(Exit::Usage);
-            }
-            Err(error) => say(&format!("the model is not known: {error}")),
-        }
+    if let Some(message) = find_model(&mut plan, anchor).await? {
+        say(&message);
+        return Ok(Exit::Usage);
     }
     let dir = args
         .artifact_dir
         .clone()
         .unwrap_or_else(|| default_dir(&plan));
-    if let Err(error) = std::fs::create_dir_all(&dir) {
-        say(&format!(
-            "--artifact-dir: `{}`: {error}\n  wanted: a directory that can be written",
-            dir.display()
-        ));
+    if let Err(message) = prepare(&dir).and_then(|()| clear(&dir)) {
+        say(&message);
         return Ok(Exit::Usage);
+    }
+    if let Some(seed) = plan.config.seed {
+        say(&format!("seed {seed}"));
     }
     let header = RunFacts {
         url: plan.config.targets[0].url.to_string(),
@@ -131,6 +122,61 @@ async fn run_plan(args: &Args, mut plan: Plan, runtimes: &Runtimes) -> anyhow::R
     }
     let exit = finish(&report, &header, (&dir, args.output))?;
     Ok(seen.signal().map_or(exit, Exit::Signal))
+}
+
+/// Asks the server for its only model where none is given. A message if there are none or
+/// several to choose from; a server that does not answer is met again by the run, which tells.
+async fn find_model(plan: &mut Plan, anchor: TimeAnchor) -> anyhow::Result<Option<String>> {
+    let target = &mut plan.config.targets[0];
+    if target.model.is_some() {
+        return Ok(None);
+    }
+    let timeouts = FetchTimeouts {
+        connect: MODELS_LIMIT,
+        total: MODELS_LIMIT,
+    };
+    match served(&Fetch::new(anchor, timeouts)?, target).await {
+        Ok(model) => {
+            target.model = Some(model);
+            Ok(None)
+        }
+        Err(error @ DiscoverError::NotOne { .. }) => Ok(Some(format!(
+            "--model: {error}\n  wanted: the name of a model that the server serves"
+        ))),
+        Err(_) => Ok(None),
+    }
+}
+
+/// Makes the directory of the results and finds out whether it can be written, before anything
+/// is sent.
+fn prepare(dir: &Path) -> Result<(), String> {
+    let records = dir.join("requests.jsonl");
+    let made = std::fs::create_dir_all(dir).and_then(|()| {
+        let mut options = std::fs::OpenOptions::new();
+        options.append(true).create(true).open(records)
+    });
+    made.map(drop).map_err(|error| unwritable(dir, &error))
+}
+
+/// Removes the result of an earlier run into the same directory, so that the files that are
+/// there at the end belong together.
+fn clear(dir: &Path) -> Result<(), String> {
+    for name in ["requests.jsonl", "summary.json"] {
+        match std::fs::remove_file(dir.join(name)) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                return Err(unwritable(dir, &error));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn unwritable(dir: &Path, error: &std::io::Error) -> String {
+    format!(
+        "--artifact-dir: `{}`: {error}\n  wanted: a directory that can be written\n  hint: choose another with `--artifact-dir`",
+        dir.display()
+    )
 }
 
 /// Writes and prints the result.
