@@ -111,6 +111,7 @@ async fn run_plan(args: &Args, mut plan: Plan, runtimes: &Runtimes) -> anyhow::R
         },
     };
     let app = App::build(setup, &runtimes.measuring, runtimes.other.handle().clone())?;
+    let files = app.own().export("files");
     let signals = Signals::listen()?;
     let seen = signals.seen();
     let progress = (args.ui == Ui::Simple && std::io::stderr().is_terminal())
@@ -120,7 +121,15 @@ async fn run_plan(args: &Args, mut plan: Plan, runtimes: &Runtimes) -> anyhow::R
         progress.abort();
         say("");
     }
-    let exit = finish(&report, &header, (&dir, args.output))?;
+    let mut exit = finish(&report, &header, (&dir, args.output))?;
+    let lost = files.failed.get() + files.dropped.get();
+    if lost > 0 {
+        say(&format!(
+            "{lost} of {} records could not be written to `requests.jsonl`",
+            files.accepted.get()
+        ));
+        exit = Exit::Untrusted;
+    }
     Ok(seen.signal().map_or(exit, Exit::Signal))
 }
 
