@@ -10,7 +10,7 @@ use anyhow::Context;
 use super::bench_plan::{Load, Plan};
 use super::runtimes::Runtimes;
 use super::signals::Signals;
-use super::{Exit, Output, print, say};
+use super::{Exit, Output, print, record_dir, say};
 use crate::aggregate::{Live, Summary};
 use crate::app::{App, DiscoverError, Outputs, RunReport, Setup, draw_seed, served};
 use crate::clock::TimeAnchor;
@@ -159,12 +159,7 @@ async fn find_model(plan: &mut Plan, anchor: TimeAnchor) -> anyhow::Result<Optio
 /// Makes the directory of the results and finds out whether it can be written, before anything
 /// is sent.
 fn prepare(dir: &Path) -> Result<(), String> {
-    let records = dir.join("requests.jsonl");
-    let made = std::fs::create_dir_all(dir).and_then(|()| {
-        let mut options = std::fs::OpenOptions::new();
-        options.append(true).create(true).open(records)
-    });
-    made.map(drop).map_err(|error| unwritable(dir, &error))
+    record_dir(dir).map_err(|error| unwritable(dir, &error))
 }
 
 /// Removes the result of an earlier run into the same directory, so that the files that are

@@ -17,7 +17,9 @@ mod runtimes;
 mod signals;
 mod simulate;
 
+use std::fs;
 use std::io::{self, Write};
+use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Context;
@@ -135,6 +137,14 @@ fn print(text: &str) -> anyhow::Result<()> {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         written => written.context("standard output cannot be written"),
     }
+}
+
+/// Makes `dir` and finds out whether records can be written into it.
+fn record_dir(dir: &Path) -> io::Result<()> {
+    fs::create_dir_all(dir)?;
+    let mut options = fs::OpenOptions::new();
+    let opened = options.append(true).create(true);
+    opened.open(dir.join("requests.jsonl")).map(drop)
 }
 
 /// Configuration problems as the operator sees them.
