@@ -96,6 +96,19 @@ async fn json_is_all_there_is_on_stdout() {
 }
 
 #[tokio::test]
+async fn without_a_directory_it_is_named_after_model_and_load() {
+    let folder = scratch("bench_default");
+    let server = Simulated::start(&folder).await;
+    let address = server.url.trim_start_matches("http://");
+    let arguments = ["bench", "-u", address, "--request-count", "1", "--osl", "2"];
+    let told = finish(&folder, &arguments).await;
+    assert_eq!(told.code, Some(0), "{told:?}");
+    let dir = folder.join("artifacts/sim_model-chat-concurrency1");
+    assert!(dir.join("requests.jsonl").is_file());
+    assert!(dir.join("summary.json").is_file());
+}
+
+#[tokio::test]
 async fn a_duration_and_a_rate_say_when_requests_are_due() {
     let folder = scratch("bench_rate");
     let server = Simulated::start(&folder).await;

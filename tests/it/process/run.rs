@@ -199,3 +199,41 @@ async fn a_taken_port_ends_it_before_anything_is_sent() {
     target.check();
     page.check();
 }
+
+#[tokio::test]
+async fn a_directory_that_cannot_be_written_ends_it_before_anything_is_sent() {
+    let folder = scratch("run_directory");
+    let target = Untouched::listen();
+    let url = format!("http://{}", target.address());
+    // Nobody can make files there, not even root.
+    let text = configuration(Path::new("/proc"), &url, ("", "4s"));
+    std::fs::write(folder.join("canary.yaml"), text).expect("the folder is ours");
+    let told = finish(&folder, &["run", "-c", "canary.yaml"]).await;
+    assert_eq!(told.code, Some(2), "{told:?}");
+    assert_eq!(told.stdout, "");
+    for part in ["export.files.dir: `/proc/records`: ", "wanted: ", "hint: "] {
+        assert!(told.stderr.contains(part), "no `{part}` in {}", told.stderr);
+    }
+    target.check();
+}
+
+#[tokio::test]
+async fn a_second_signal_ends_it_at_once() {
+    let folder = scratch("run_twice");
+    let server = Simulated::start(&folder).await;
+    server.fault(r#"{"fault":"hang","for":"600s"}"#).await;
+    // The drain alone would take longer than the test waits.
+    let text = configuration(&folder, &server.url, ("", "10m"));
+    let mut daemon = Daemon::start(&folder, &text).await;
+    daemon.counted(("tokencanary_in_flight", ""), 1).await;
+    daemon.program.signal("TERM");
+    let told = daemon.program.stdout_file().with_extension("err");
+    let heard = async || {
+        let text = std::fs::read_to_string(&told).ok()?;
+        text.contains("once more to stop at once").then_some(())
+    };
+    daemon.program.until("first signal", SOON, heard).await;
+    daemon.program.signal("INT");
+    assert_eq!(daemon.program.ended(SOON).await.code(), Some(130));
+    drop(server);
+}
