@@ -69,11 +69,23 @@ impl SimulatePlan {
     }
 }
 
+/// What a simulated server was told to use and cannot; the cause is in the error's chain.
+#[derive(Debug, Clone, Copy, thiserror::Error)]
+pub enum Unusable {
+    /// The address.
+    #[error("cannot listen on `{0}`")]
+    Address(SocketAddr),
+    /// The file of the times.
+    #[error("the file of the times cannot be made")]
+    Log,
+}
+
 /// Serves until `stop` is ready. `ready` is told the address once connections are accepted.
 ///
 /// # Errors
 ///
-/// If the address cannot be bound, or the log not written.
+/// [`Unusable`] if the address cannot be bound or the log not made; others if it cannot be
+/// written any more.
 pub async fn simulate(
     plan: SimulatePlan,
     ready: impl FnOnce(SocketAddr),
@@ -81,10 +93,12 @@ pub async fn simulate(
 ) -> anyhow::Result<()> {
     let log = plan.log_times.clone().unwrap_or_default();
     let cannot_log = || format!("cannot write `{}`", log.display());
-    let simulator = Simulator::new(plan.config(), TimeAnchor::start()).with_context(cannot_log)?;
+    let simulator = Simulator::new(plan.config(), TimeAnchor::start())
+        .with_context(cannot_log)
+        .context(Unusable::Log)?;
     let listener = TcpListener::bind(plan.listen)
         .await
-        .with_context(|| format!("cannot listen on `{}`; wanted a free address", plan.listen))?;
+        .context(Unusable::Address(plan.listen))?;
     ready(listener.local_addr()?);
     tokio::select! {
         ended = simulator.run() => ended.with_context(cannot_log)?,

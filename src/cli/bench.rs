@@ -10,7 +10,7 @@ use anyhow::Context;
 
 use super::bench_plan::{Load, Plan};
 use super::signals::with_signals;
-use super::{Exit, Output, print, say};
+use super::{Exit, Output, print, record_dir, say};
 use crate::aggregate::{Live, StreamLive, Summary, Totals};
 use crate::app::{
     App, DiscoverError, Outputs, RunReport, Runtimes, Setup, ask_model, draw_seed, tcp,
@@ -70,24 +70,26 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
 }
 
 async fn run_plan(args: &Args, mut plan: Plan, runtimes: &Runtimes) -> anyhow::Result<Exit> {
-    let anchor = TimeAnchor::start();
-    if plan.config.targets[0].model.is_none() {
-        match ask_model(&plan.config.targets[0], anchor).await {
-            Ok(model) => plan.config.targets[0].model = Some(model),
-            Err(error @ DiscoverError::NotOne { .. }) => {
-                say(&format!("--model: {error}"));
-                return Ok(Exit::Usage);
-            }
-            Err(error) => say(&format!("the model is not known: {error}")),
-        }
+    if let Some(Err(message)) = args.artifact_dir.as_deref().map(prepare) {
+        say(&message);
+        return Ok(Exit::Usage);
     }
-    let dir = match artifacts(args, &plan) {
-        Ok(dir) => dir,
-        Err(message) => {
-            say(&message);
-            return Ok(Exit::Usage);
-        }
-    };
+    let anchor = TimeAnchor::start();
+    if let Some(message) = find_model(&mut plan, anchor).await {
+        say(&message);
+        return Ok(Exit::Usage);
+    }
+    let dir = args
+        .artifact_dir
+        .clone()
+        .unwrap_or_else(|| default_dir(&plan));
+    if let Err(message) = prepare(&dir).and_then(|()| clear(&dir)) {
+        say(&message);
+        return Ok(Exit::Usage);
+    }
+    if let Some(seed) = plan.config.seed {
+        say(&format!("seed {seed}"));
+    }
     let facts = RunFacts {
         url: plan.config.targets[0].url.to_string(),
         model: plan.config.targets[0].model.clone(),
@@ -107,6 +109,7 @@ async fn run_plan(args: &Args, mut plan: Plan, runtimes: &Runtimes) -> anyhow::R
         },
     };
     let app = App::build(setup, &runtimes.measuring, runtimes.other.handle().clone())?;
+    let files = app.own().export("files");
     let shown = args.ui == Ui::Simple && std::io::stderr().is_terminal();
     let progress = tell_progress(app.live(), shown);
     let (report, signal) = with_signals(|stop| async {
@@ -119,23 +122,63 @@ async fn run_plan(args: &Args, mut plan: Plan, runtimes: &Runtimes) -> anyhow::R
     if shown {
         say("");
     }
-    let exit = finish(&report?, &facts, (&dir, args.output))?;
+    let mut exit = finish(&report?, &facts, (&dir, args.output))?;
+    let lost = files.failed.get() + files.dropped.get();
+    if lost > 0 {
+        say(&format!(
+            "{lost} of {} records could not be written to `requests.jsonl`",
+            files.accepted.get()
+        ));
+        exit = Exit::Untrusted;
+    }
     Ok(signal.unwrap_or(exit))
 }
 
-/// The directory for the results, made if it is not there.
-fn artifacts(args: &Args, plan: &Plan) -> Result<PathBuf, String> {
-    let dir = args
-        .artifact_dir
-        .clone()
-        .unwrap_or_else(|| default_dir(plan));
-    match std::fs::create_dir_all(&dir) {
-        Ok(()) => Ok(dir),
-        Err(error) => Err(format!(
-            "--artifact-dir: `{}`: {error}\n  wanted: a directory that can be written",
-            dir.display()
-        )),
+/// Asks the server for its only model where none is given. A message if there are none or
+/// several to choose from; a server that does not answer is met again by the run, which tells.
+async fn find_model(plan: &mut Plan, anchor: TimeAnchor) -> Option<String> {
+    let target = &mut plan.config.targets[0];
+    if target.model.is_some() {
+        return None;
     }
+    match ask_model(target, anchor).await {
+        Ok(model) => {
+            target.model = Some(model);
+            None
+        }
+        Err(error @ DiscoverError::NotOne { .. }) => Some(format!(
+            "--model: {error}
+  wanted: the name of a model that the server serves"
+        )),
+        Err(_) => None,
+    }
+}
+
+/// Makes the directory of the results and finds out whether it can be written, before anything
+/// is sent.
+fn prepare(dir: &Path) -> Result<(), String> {
+    record_dir(dir).map_err(|error| unwritable(dir, &error))
+}
+
+/// Removes the result of an earlier run into the same directory, so that the files that are
+/// there at the end belong together.
+fn clear(dir: &Path) -> Result<(), String> {
+    for name in ["requests.jsonl", "summary.json"] {
+        match std::fs::remove_file(dir.join(name)) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                return Err(unwritable(dir, &error));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn unwritable(dir: &Path, error: &std::io::Error) -> String {
+    format!(
+        "--artifact-dir: `{}`: {error}\n  wanted: a directory that can be written\n  hint: choose another with `--artifact-dir`",
+        dir.display()
+    )
 }
 
 /// Writes and prints the result.
@@ -156,10 +199,10 @@ fn finish(
     std::fs::write(&path, &json).with_context(|| format!("`{}`", path.display()))?;
     match output {
         Output::Text => {
-            print(&bench_table(summary));
+            print(&bench_table(summary))?;
             say(&format!("written to {}", dir.display()));
         }
-        Output::Json => print(&json),
+        Output::Json => print(&json)?,
     }
     if !summary.outcomes.contains_key(Outcome::Ok.name()) {
         say("no request was answered: the numbers are not to be trusted");

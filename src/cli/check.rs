@@ -28,7 +28,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
         Err(diagnostics) => return Ok(usage(&diagnostics)),
     };
     if args.output == Output::Text {
-        print(&plan(&config));
+        print(&plan(&config))?;
     }
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -49,8 +49,10 @@ async fn check_all(config: &Config, output: Output) -> anyhow::Result<Exit> {
             continue;
         };
         match output {
-            Output::Text => print(&waterfall(&checked.observed, checked.stall, colour())),
-            Output::Json => print(&checked.json_line(anchor)),
+            Output::Text => {
+                print(&waterfall(&checked.observed, checked.stall, colour()))?;
+            }
+            Output::Json => print(&checked.json_line(anchor))?,
         }
         for problem in problems(config, index, &checked) {
             say(&problem);

@@ -44,7 +44,16 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
         log_times: None,
     })?;
     runtimes.other.block_on(async {
-        let listener = page(args.port).await?;
+        let listener = match page(args.port).await {
+            Ok(listener) => listener,
+            Err(error) => {
+                say(&format!(
+                    "--port: `{}` cannot be listened on: {error}\n  wanted: a port that this user may listen on\n  hint: `--port 0` picks a free one",
+                    args.port
+                ));
+                return Ok(Exit::Usage);
+            }
+        };
         greet(simulated.address, listener.local_addr()?, seed);
         let setup = Setup {
             command: "demo",

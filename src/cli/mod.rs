@@ -16,8 +16,12 @@ mod run;
 mod signals;
 mod simulate;
 
+use std::fs;
+use std::io::{self, Write};
+use std::path::Path;
 use std::process::ExitCode;
 
+use anyhow::Context;
 use clap::{Parser, Subcommand};
 
 use crate::config::Diagnostics;
@@ -106,7 +110,7 @@ pub fn main() -> ExitCode {
         Command::Run(args) => run::run(&args),
         Command::Check(args) => check::run(&args),
         Command::Bench(args) => bench::run(&args),
-        Command::Simulate(args) => simulate(args),
+        Command::Simulate(args) => simulate::run(&args),
     };
     match ended {
         Ok(exit) => exit.into(),
@@ -117,32 +121,29 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// Serves until a signal comes.
-fn simulate(args: simulate::SimulateArgs) -> anyhow::Result<Exit> {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(1)
-        .enable_all()
-        .build()?;
-    runtime.block_on(async {
-        let (served, signal) = signals::with_signals(|stop| simulate::run(args, stop)).await?;
-        served?;
-        Ok(signal.unwrap_or(Exit::Fine))
-    })
-}
-
 /// A line for the person at the terminal.
-#[expect(
-    clippy::print_stderr,
-    reason = "the command line speaks to a person here"
-)]
 fn say(text: &str) {
-    eprintln!("{text}");
+    // A closed standard error leaves nobody to tell; it must not end the command.
+    drop(writeln!(io::stderr(), "{text}"));
 }
 
 /// A result for whoever reads standard output.
-#[expect(clippy::print_stdout, reason = "results go to standard output")]
-fn print(text: &str) {
-    println!("{text}");
+///
+/// A reader that has seen enough, as `head`, is no error.
+fn print(text: &str) -> anyhow::Result<()> {
+    let mut stdout = io::stdout().lock();
+    match writeln!(stdout, "{text}").and_then(|()| stdout.flush()) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        written => written.context("standard output cannot be written"),
+    }
+}
+
+/// Makes `dir` and finds out whether records can be written into it.
+fn record_dir(dir: &Path) -> io::Result<()> {
+    fs::create_dir_all(dir)?;
+    let mut options = fs::OpenOptions::new();
+    let opened = options.append(true).create(true);
+    opened.open(dir.join("requests.jsonl")).map(drop)
 }
 
 /// Configuration problems as the operator sees them.

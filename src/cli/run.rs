@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use tokio::net::TcpListener;
 
 use super::signals::with_signals;
-use super::{Exit, say, usage};
+use super::{Exit, record_dir, say, usage};
 use crate::app::{App, Extent, Outputs, Runtimes, Setup, draw_seed, tcp};
 use crate::clock::TimeAnchor;
 use crate::config::{self, Config, FlagOverride};
@@ -43,6 +43,15 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
 }
 
 fn serve(mut config: Config) -> anyhow::Result<Exit> {
+    if let Some(files) = &config.export.files
+        && let Err(error) = record_dir(&files.dir)
+    {
+        say(&format!(
+            "export.files.dir: `{}`: {error}\n  wanted: a directory that can be written\n  hint: make it, or let this user write there",
+            files.dir.display()
+        ));
+        return Ok(Exit::Usage);
+    }
     let runtimes = Runtimes::start()?;
     let seed = *config.seed.get_or_insert_with(draw_seed);
     runtimes.other.block_on(async {

@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
-use crate::app::simulate::{SimulatePlan, Speed, simulate};
+use super::signals::with_signals;
+use super::{Exit, say};
+use crate::app::simulate::{SimulatePlan, Speed, Unusable, simulate};
 
 /// Arguments of `simulate`.
 #[derive(Debug, Clone, Args)]
@@ -50,15 +52,14 @@ enum ProfileName {
 }
 
 impl SimulateArgs {
-    /// What is to be run.
-    ///
-    /// # Errors
-    ///
-    /// If times are given that the profile does not use.
-    fn plan(&self) -> anyhow::Result<SimulatePlan> {
+    /// What is to be run, or why times do not go with the profile.
+    fn plan(&self) -> Result<SimulatePlan, String> {
         let fixed = self.profile == ProfileName::Fixed;
-        if !fixed && (self.ttft.is_some() || self.itl.is_some()) {
-            anyhow::bail!("`--ttft` and `--itl` need `--profile fixed`");
+        let given = [("--ttft", self.ttft), ("--itl", self.itl)];
+        if let Some((flag, _)) = given.iter().find(|(_, time)| !fixed && time.is_some()) {
+            return Err(format!(
+                "{flag}: not used by this profile\n  wanted: `--profile fixed` beside it\n  hint: the other profiles have times of their own"
+            ));
         }
         let speed = match self.profile {
             ProfileName::Demo => Speed::Demo,
@@ -79,16 +80,48 @@ impl SimulateArgs {
     }
 }
 
-/// Serves until `stop` is ready; says on stderr where.
-///
-/// # Errors
-///
-/// If the arguments do not fit, the address cannot be bound, or the log not written.
-pub(super) async fn run(args: SimulateArgs, stop: impl Future<Output = ()>) -> anyhow::Result<()> {
-    simulate(args.plan()?, announce, stop).await
+/// Serves until a signal comes; says on stderr where.
+pub(super) fn run(args: &SimulateArgs) -> anyhow::Result<Exit> {
+    let plan = match args.plan() {
+        Ok(plan) => plan,
+        Err(message) => {
+            say(&message);
+            return Ok(Exit::Usage);
+        }
+    };
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()?;
+    runtime.block_on(async {
+        let announce = |address| say(&format!("listening on http://{address}"));
+        let (served, signal) = with_signals(|stop| simulate(plan, announce, stop)).await?;
+        match served {
+            Ok(()) => Ok(signal.unwrap_or(Exit::Fine)),
+            Err(error) => match error.downcast_ref::<Unusable>() {
+                Some(unusable) => {
+                    say(&refusal(*unusable, &error));
+                    Ok(Exit::Usage)
+                }
+                None => Err(error),
+            },
+        }
+    })
 }
 
-#[expect(clippy::print_stderr, reason = "a command tells the user what it does")]
-fn announce(address: SocketAddr) {
-    eprintln!("listening on http://{address}");
+/// A flag that cannot be followed, in the form of a configuration problem.
+fn refusal(unusable: Unusable, error: &anyhow::Error) -> String {
+    let (flag, wanted, hint) = match unusable {
+        Unusable::Address(_) => (
+            "--listen",
+            "a free address of this machine",
+            "another program may use the port; port 0 picks a free one",
+        ),
+        Unusable::Log => (
+            "--log-times",
+            "a file that can be written",
+            "its folder must be there",
+        ),
+    };
+    format!("{flag}: {error:#}\n  wanted: {wanted}\n  hint: {hint}")
 }

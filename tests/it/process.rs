@@ -1,3 +1,10 @@
 //! The binary as its users meet it: commands, signals, exit codes, over loopback.
 
+mod bench;
+mod check;
+mod config_errors;
+mod demo;
+mod help;
 mod memory;
+mod run;
+mod setting;

@@ -107,11 +107,29 @@ impl Program {
     ///
     /// If it does not end `within`.
     pub(crate) async fn terminate(&mut self, within: Duration) -> ExitStatus {
+        self.signal("TERM");
+        self.ended(within).await
+    }
+
+    /// Sends the signal called `name`, as `INT`.
+    ///
+    /// # Panics
+    ///
+    /// If it has ended.
+    pub(crate) fn signal(&self, name: &str) {
         let told = Command::new("kill")
-            .args(["-TERM", &self.pid().to_string()])
+            .args(["-s", name, &self.pid().to_string()])
             .status()
             .expect("`kill` is on every Unix");
         assert!(told.success(), "`{}` had ended already", self.name);
+    }
+
+    /// Waits for its end.
+    ///
+    /// # Panics
+    ///
+    /// If it does not come `within`.
+    pub(crate) async fn ended(&mut self, within: Duration) -> ExitStatus {
         let deadline = Instant::now() + within;
         loop {
             if let Some(status) = self.child.try_wait().expect("it is our child") {

@@ -8,6 +8,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
+use super::setting::counter;
 use crate::program::{Program, free_address, get, scratch, tokencanary};
 
 /// Growth that is allowed between the two readings, bytes: the allocator's, not ours.
@@ -126,24 +127,7 @@ async fn resident_after(canary: &mut Program, listen: SocketAddr, requests: u64)
 
 /// The sum of a counter over all its series.
 fn total(page: &str, name: &str) -> u64 {
-    page.lines()
-        .filter_map(|line| {
-            let rest = line.strip_prefix(name)?;
-            let labelled = rest.starts_with('{') || rest.starts_with(' ');
-            labelled
-                .then(|| rest.rsplit(' ').next()?.parse::<f64>().ok())
-                .flatten()
-        })
-        .map(|value| {
-            #[expect(
-                clippy::cast_possible_truncation,
-                clippy::cast_sign_loss,
-                reason = "a count"
-            )]
-            let count = value as u64;
-            count
-        })
-        .sum()
+    counter(page, name, "")
 }
 
 fn resident(status: &str) -> Option<u64> {

@@ -1,0 +1,132 @@
+//! `check`: one request to each target, shown as a waterfall; what is wrong is told with its
+//! path and a hint, and ends with 1.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::Value;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+
+use super::setting::{Finished, Simulated, finish, lines};
+use crate::program::{free_address, scratch};
+
+/// Checks the `targets`, which are lines of the configuration.
+async fn check(folder: &Path, targets: &[String], more: &[&str]) -> Finished {
+    let names: Vec<String> = (0..targets.len())
+        .map(|index| format!("t{index}"))
+        .collect();
+    let rows: Vec<String> = names
+        .iter()
+        .zip(targets)
+        .map(|(name, rest)| format!("  - {{ name: {name}, {rest} }}\n"))
+        .collect();
+    let text = format!(
+        "targets:
+{}probes:
+  - name: p
+    targets: [{}]
+    arrivals: {{ process: poisson, rate: 0.2/s }}
+    workload: {{ synthetic: {{ input_tokens: 16, output_tokens: 4 }} }}
+",
+        rows.concat(),
+        names.join(", ")
+    );
+    fs::write(folder.join("check.yaml"), text).expect("the folder is ours");
+    let arguments = [&["check", "-c", "check.yaml"], more].concat();
+    finish(folder, &arguments).await
+}
+
+/// A web server that has one page for everything.
+async fn web_page() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await;
+    let listener = listener.expect("loopback has free ports");
+    let address = listener.local_addr().expect("it is bound");
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            tokio::spawn(async move {
+                let mut request = vec![0; 65536];
+                // One read has the whole of a small request, and the answer closes.
+                if stream.read(&mut request).await.is_ok() {
+                    let page = "<!doctype html><html><body>It works!</body></html>";
+                    let answer = format!(
+                        "HTTP/1.1 200 OK\r\ncontent-type: text/html\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{page}",
+                        page.len()
+                    );
+                    stream
+                        .write_all(answer.as_bytes())
+                        .await
+                        .unwrap_or_default();
+                }
+            });
+        }
+    });
+    format!("http://{address}")
+}
+
+#[tokio::test]
+async fn a_good_target_is_shown_phase_by_phase() {
+    let folder = scratch("check");
+    let server = Simulated::start(&folder).await;
+    let told = check(&folder, &[format!("url: '{}'", server.url)], &[]).await;
+    assert_eq!(told.code, Some(0), "{told:?}");
+    for part in ["t0", "sim/model", "connect", "TTFT ", "ms"] {
+        assert!(told.stdout.contains(part), "no `{part}` in {}", told.stdout);
+    }
+    assert!(!told.stdout.contains('\u{1b}'), "no colour in a pipe");
+    assert!(!told.stderr.contains("hint: "), "{}", told.stderr);
+}
+
+#[tokio::test]
+async fn a_target_that_cannot_be_reached_is_named() {
+    let folder = scratch("check_unreachable");
+    let address = free_address();
+    let told = check(&folder, &[format!("url: 'http://{address}'")], &[]).await;
+    assert_eq!(told.code, Some(1), "{told:?}");
+    let url = format!("targets[0].url: `http://{address}`: connect");
+    for part in [&url, "wanted: ", "hint: "] {
+        assert!(told.stderr.contains(part), "no `{part}` in {}", told.stderr);
+    }
+}
+
+#[tokio::test]
+async fn a_web_page_is_no_inference_server() {
+    let folder = scratch("check_html");
+    let url = web_page().await;
+    let told = check(&folder, &[format!("url: '{url}', model: m")], &[]).await;
+    assert_eq!(told.code, Some(1), "{told:?}");
+    let part = format!("targets[0].url: `{url}`: malformed");
+    for part in [&part, "wanted: ", "hint: "] {
+        assert!(told.stderr.contains(part), "no `{part}` in {}", told.stderr);
+    }
+}
+
+#[tokio::test]
+async fn a_model_that_is_not_served_is_named() {
+    let folder = scratch("check_model");
+    let server = Simulated::start(&folder).await;
+    let target = format!("url: '{}', model: nope", server.url);
+    let told = check(&folder, &[target], &[]).await;
+    assert_eq!(told.code, Some(1), "{told:?}");
+    for part in ["targets[0].", "nope", "wanted: ", "hint: "] {
+        assert!(told.stderr.contains(part), "no `{part}` in {}", told.stderr);
+    }
+}
+
+#[tokio::test]
+async fn json_is_one_object_per_target_and_nothing_else() {
+    let folder = scratch("check_json");
+    let server = Simulated::start(&folder).await;
+    let targets = [
+        format!("url: '{}'", server.url),
+        format!("url: 'http://{}', model: m", free_address()),
+    ];
+    let told = check(&folder, &targets, &["--output", "json"]).await;
+    assert_eq!(told.code, Some(1), "{told:?}");
+    let objects = lines(&told.stdout);
+    let column =
+        |key: &str| -> Vec<Value> { objects.iter().map(|object| object[key].clone()).collect() };
+    assert_eq!(column("target"), ["t0", "t1"]);
+    assert_eq!(column("outcome"), ["ok", "connect"]);
+    assert_eq!(column("schema"), ["tokencanary.request/1"; 2]);
+}
