@@ -136,9 +136,7 @@ impl Attributes {
             stream.model.get().map(|name| &**name),
         );
         self.put("gen_ai.request.stream", stream.streaming);
-        // 0 is a workload that sets no maximum.
-        let asked = Some(tokens.requested_output).filter(|tokens| *tokens > 0);
-        self.count("gen_ai.request.max_tokens", asked);
+        self.count("gen_ai.request.max_tokens", tokens.requested_output);
         if let Some(reason) = &record.finish_reason {
             let reasons = vec![StringValue::from(reason.to_string())];
             self.put(
@@ -400,7 +398,6 @@ tokencanary.server.age=0.1805
 gen_ai.provider.name=openai
 gen_ai.request.model=qwen
 gen_ai.request.stream=true
-gen_ai.request.max_tokens=64
 server.address=vllm.svc
 server.port=8000
 error.type=refused
