@@ -171,6 +171,8 @@ impl Attributes {
         self.put("tokencanary.sequence", whole(record.sequence));
         self.put("tokencanary.probe", stream.probe.to_string());
         self.put("tokencanary.target", stream.target.to_string());
+        self.put("tokencanary.endpoint", stream.endpoint.to_string());
+        self.put("tokencanary.api", stream.api.name());
         self.put("tokencanary.cache", stream.cache.name());
         self.put("tokencanary.connection", stream.connection.name());
         if let Some(reused) = record.reused {
@@ -197,6 +199,7 @@ impl Attributes {
     fn timing(&mut self, record: &RequestRecord, stalls: &[(MonoTime, Duration)]) {
         self.seconds("tokencanary.slot_wait", record.slot_wait());
         self.seconds("tokencanary.schedule_lag", record.schedule_lag());
+        self.seconds("tokencanary.read_lag", record.read_lag());
         if record.timeline.start.is_some() {
             self.put("tokencanary.lagged", record.is_lagged());
             self.put("tokencanary.clock", record.clock.name());
@@ -327,6 +330,8 @@ user_agent.synthetic.type=test
 tokencanary.sequence=17
 tokencanary.probe=short-chat
 tokencanary.target=qwen-prod
+tokencanary.endpoint=http://vllm.svc:8000
+tokencanary.api=chat
 tokencanary.cache=cold
 tokencanary.connection=pooled
 tokencanary.connection.reused=true
@@ -405,6 +410,8 @@ user_agent.synthetic.type=test
 tokencanary.sequence=18
 tokencanary.probe=short-chat
 tokencanary.target=qwen-prod
+tokencanary.endpoint=http://vllm.svc:8000
+tokencanary.api=chat
 tokencanary.cache=cold
 tokencanary.connection=pooled
 tokencanary.request_id=tokencanary-0123456789abcdef0123456789abcdef
