@@ -13,8 +13,10 @@ use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{Instant, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 
+use super::exporters::ExporterTask;
 use super::{App, discover};
 use crate::aggregate::Summary;
+use crate::telemetry::{ExportAccount, ExportCounters};
 
 /// After the drain, exporters and the page have this long to finish.
 const FLUSH: Duration = Duration::from_millis(700);
@@ -30,6 +32,8 @@ pub struct RunReport {
     pub stopped: bool,
     /// Names of the stages that did not end in time.
     pub late: Vec<String>,
+    /// What became of the records at each exporter, by its name.
+    pub exports: Vec<(&'static str, ExportAccount)>,
 }
 
 /// The tasks of a run.
@@ -60,6 +64,7 @@ impl App {
         let (shared, anchor) = (self.shared.clone(), self.anchor);
         let (drain, grace) = (self.config.drain, self.grace);
         let ready = Arc::new(AtomicBool::new(true));
+        let counters = self.export_counters();
         let mut tasks = self.spawn(&ready);
         let ended = {
             let until = until_ended(&mut tasks.dispatches, &shared, grace, stop.as_mut());
@@ -93,7 +98,21 @@ impl App {
             summary,
             stopped: matches!(ended, Ended::Stopped),
             late,
+            exports: counters
+                .into_iter()
+                .map(|(name, counters)| (name, counters.account()))
+                .collect(),
         })
+    }
+
+    /// The counters of each exporter; those of one name share them.
+    fn export_counters(&self) -> Vec<(&'static str, ExportCounters)> {
+        let mut names: Vec<_> = self.exporters.iter().map(ExporterTask::name).collect();
+        names.dedup();
+        names
+            .into_iter()
+            .map(|name| (name, self.own.export(name)))
+            .collect()
     }
 
     fn spawn(mut self, ready: &Arc<AtomicBool>) -> Tasks {
@@ -194,10 +213,12 @@ impl Tasks {
             None
         };
         let deadline = Instant::now() + FLUSH;
+        // One that was told to end only counts what it has left.
+        let last = deadline + FLUSH;
         for (name, mut task) in self.exporters {
             if timeout_at(deadline, &mut task).await.is_err() {
                 self.flush.cancel();
-                if timeout(FLUSH, task).await.is_err() {
+                if timeout_at(last, task).await.is_err() {
                     late.push(name.to_owned());
                 }
             }

@@ -190,6 +190,13 @@ fn finish(
     for stage in &report.late {
         say(&format!("`{stage}` did not end in time"));
     }
+    let lost = report
+        .exports
+        .iter()
+        .filter(|(_, account)| account.sent < account.accepted);
+    for (exporter, account) in lost.clone() {
+        say(&format!("records were lost; {exporter}: {account}"));
+    }
     let summary = report
         .summary
         .as_ref()
@@ -208,7 +215,7 @@ fn finish(
         say("no request was answered: the numbers are not to be trusted");
         return Ok(Exit::Untrusted);
     }
-    Ok(if report.late.is_empty() {
+    Ok(if report.late.is_empty() && lost.count() == 0 {
         Exit::Fine
     } else {
         Exit::Untrusted

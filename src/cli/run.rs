@@ -100,8 +100,12 @@ async fn listen(address: SocketAddr) -> Result<TcpListener, String> {
 pub(super) async fn drive(setup: Setup, runtimes: &Runtimes) -> anyhow::Result<Exit> {
     let app = App::build(setup, &runtimes.measuring, runtimes.other.handle().clone())?;
     let (report, signal) = with_signals(|stop| app.run(stop)).await?;
-    for stage in &report?.late {
+    let report = report?;
+    for stage in &report.late {
         say(&format!("`{stage}` did not end in time"));
+    }
+    for (exporter, account) in &report.exports {
+        say(&format!("{exporter}: {account}"));
     }
     Ok(signal.unwrap_or(Exit::Fine))
 }

@@ -118,8 +118,8 @@ impl Client {
         let Call { mut record, prompt } = call;
         let request = self.request(&record, &prompt);
         record.tokens = TokenCounts {
-            requested_input: prompt.input_tokens,
-            requested_output: prompt.output_tokens.unwrap_or(0),
+            requested_input: Some(prompt.input_tokens),
+            requested_output: prompt.output_tokens,
             ..TokenCounts::default()
         };
         let room = prompt

@@ -13,6 +13,10 @@ use tokio_util::sync::CancellationToken;
 use crate::measurement::Observed;
 use crate::telemetry::ExportCounters;
 
+/// How often a pause looks whether the input has ended: a queue tells that only to who draws
+/// from it. Short against the time that an end leaves.
+const LOOK: Duration = Duration::from_millis(20);
+
 /// How much is drawn at once.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Batching {
@@ -20,6 +24,15 @@ pub(super) struct Batching {
     pub(super) size: usize,
     /// How long the first record of a batch waits for others.
     pub(super) linger: Duration,
+}
+
+/// Why a pause is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Paused {
+    /// Its time is up.
+    ToTheEnd,
+    /// The input ended meanwhile: there is little time left.
+    InputEnded,
 }
 
 /// What became of records in hand.
@@ -55,6 +68,23 @@ impl Feed {
     /// The token that ends everything.
     pub(super) fn deadline(&self) -> CancellationToken {
         self.deadline.clone()
+    }
+
+    /// Waits for `time`, and no longer than until the input ends, if it has not yet.
+    pub(super) async fn pause(&self, time: Duration) -> Paused {
+        if self.input.is_closed() {
+            tokio::time::sleep(time).await;
+            return Paused::ToTheEnd;
+        }
+        let ended = async {
+            while !self.input.is_closed() {
+                tokio::time::sleep(LOOK).await;
+            }
+        };
+        match tokio::time::timeout(time, ended).await {
+            Ok(()) => Paused::InputEnded,
+            Err(_) => Paused::ToTheEnd,
+        }
     }
 
     /// Draws the next batch: full, or as much as came while its first record lingered. `None`
@@ -155,6 +185,25 @@ mod tests {
         let started = tokio::time::Instant::now();
         assert_eq!(feed.batch(BATCHING).await.expect("a batch").len(), 1);
         assert_eq!(started.elapsed(), Duration::ZERO);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_pause_is_cut_short_by_the_end_of_the_input_and_once_only() {
+        let counters = counters();
+        let (queue, input) = mpsc::channel(8);
+        let feed = Feed::new(input, counters, CancellationToken::new());
+        let minute = Duration::from_mins(1);
+        assert_eq!(feed.pause(minute).await, Paused::ToTheEnd);
+        let ending = async {
+            tokio::time::sleep(Duration::from_secs(5)).await;
+            drop(queue);
+        };
+        let started = tokio::time::Instant::now();
+        let (paused, ()) = tokio::join!(feed.pause(minute), ending);
+        assert_eq!(paused, Paused::InputEnded);
+        assert!(started.elapsed() <= Duration::from_millis(5_021));
+        assert_eq!(feed.pause(minute).await, Paused::ToTheEnd);
+        assert!(started.elapsed() >= Duration::from_secs(65));
     }
 
     #[tokio::test(start_paused = true)]

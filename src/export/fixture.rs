@@ -60,10 +60,16 @@ fn due(sequence: u64, streaming: bool) -> RequestRecord {
         trace: 0x0123_4567_89ab_cdef_0123_4567_89ab_cdef,
         span: 0x00f0_67aa_0ba9_02b7 + sequence,
     };
-    let mut record = RequestRecord::due(sequence, stream(streaming), ids, us(1_000_000));
-    record.tokens.requested_input = 128;
-    record.tokens.requested_output = 64;
-    record
+    RequestRecord::due(sequence, stream(streaming), ids, us(1_000_000))
+}
+
+/// What the workload asked for, once a prompt was made.
+fn asked() -> TokenCounts {
+    TokenCounts {
+        requested_input: Some(128),
+        requested_output: Some(64),
+        ..TokenCounts::default()
+    }
 }
 
 fn with_state(record: RequestRecord) -> Observed {
@@ -106,7 +112,7 @@ pub(super) fn streamed() -> Observed {
         reasoning: Some(1),
         cached: Some(0),
         source: Some(TokenSource::Usage),
-        ..record.tokens
+        ..asked()
     };
     record.bytes = 31_244;
     record.outcome = Outcome::Ok;
@@ -138,6 +144,7 @@ pub(super) fn no_connection() -> Observed {
     record.timeline.resolved = Some(us(1_000_560));
     record.timeline.end = Some(us(1_000_960));
     record.reused = Some(false);
+    record.tokens = asked();
     record.outcome = Outcome::Connect;
     record.error = Some(RequestError {
         kind: "connection refused".into(),
@@ -169,7 +176,7 @@ pub(super) fn unary() -> Observed {
         input: Some(130),
         output: Some(64),
         source: Some(TokenSource::Usage),
-        ..record.tokens
+        ..asked()
     };
     record.bytes = 812;
     record.outcome = Outcome::Ok;

@@ -134,8 +134,8 @@ struct Tokens {
     reasoning: Option<u32>,
     cached: Option<u32>,
     source: Option<TokenSource>,
-    requested_input: u32,
-    requested_output: u32,
+    requested_input: Option<u32>,
+    requested_output: Option<u32>,
 }
 
 #[derive(Serialize)]
@@ -314,7 +314,7 @@ mod tests {
 "times_ms":{"sent":null,"headers":null,"first_byte":null,"first_event":null,"ttft":null,"ttfo":null,"last_token":null,"end":null},
 "itl_ms":null,"first_chunk":null,"max_gap_ms":null,"stalls":null,"chunk_gaps_ms":[],
 "service_time_ms":null,"response_time_ms":null,
-"tokens":{"input":null,"output":null,"reasoning":null,"cached":null,"source":null,"requested_input":128,"requested_output":64},
+"tokens":{"input":null,"output":null,"reasoning":null,"cached":null,"source":null,"requested_input":null,"requested_output":null},
 "chunks":null,"bytes":null,"outcome":"refused","http_status":null,"finish_reason":null,"error":null,
 "server":{"intended":null,"first_token":null,"end":null},"gpu":null}"#,
         );

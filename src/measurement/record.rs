@@ -135,10 +135,10 @@ pub enum FirstChunk {
 /// Token counts: asked for, and as the server reported them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TokenCounts {
-    /// Prompt tokens the workload meant to send.
-    pub requested_input: u32,
-    /// Output tokens the workload asked for.
-    pub requested_output: u32,
+    /// Prompt tokens the workload meant to send; absent if no prompt was made.
+    pub requested_input: Option<u32>,
+    /// Output tokens the workload asked for; absent also where the server was left to decide.
+    pub requested_output: Option<u32>,
     /// Prompt tokens as counted by the server.
     pub input: Option<u32>,
     /// Output tokens, reasoning included.

@@ -2,6 +2,8 @@
 //!
 //! Names are the Prometheus translation of catalog entries; a test holds the two together.
 
+use std::fmt;
+
 use prometheus::core::Collector;
 use prometheus::proto::MetricFamily;
 use prometheus::{IntCounter, IntCounterVec, Opts, Registry};
@@ -28,6 +30,47 @@ pub struct ExportCounters {
     pub dropped: IntCounter,
     /// Given up.
     pub failed: IntCounter,
+}
+
+/// [`ExportCounters`] at one moment, in values.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[expect(missing_docs, reason = "as the counters of the same names")]
+pub struct ExportAccount {
+    pub accepted: u64,
+    pub sent: u64,
+    pub rejected: u64,
+    pub dropped: u64,
+    pub failed: u64,
+}
+
+impl ExportCounters {
+    /// The counters as they stand.
+    #[must_use]
+    pub fn account(&self) -> ExportAccount {
+        ExportAccount {
+            accepted: self.accepted.get(),
+            sent: self.sent.get(),
+            rejected: self.rejected.get(),
+            dropped: self.dropped.get(),
+            failed: self.failed.get(),
+        }
+    }
+}
+
+impl fmt::Display for ExportAccount {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            accepted,
+            sent,
+            rejected,
+            dropped,
+            failed,
+        } = self;
+        write!(
+            f,
+            "accepted {accepted}, sent {sent}, rejected {rejected}, dropped {dropped}, failed {failed}"
+        )
+    }
 }
 
 impl SelfMetrics {

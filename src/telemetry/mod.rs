@@ -8,4 +8,4 @@ mod log;
 mod metrics;
 
 pub use log::init_log;
-pub use metrics::{ExportCounters, SelfMetrics};
+pub use metrics::{ExportAccount, ExportCounters, SelfMetrics};

@@ -3,6 +3,7 @@
 //! `tidy` reads the source tree; `process` runs the binary; `real` (feature `real`) runs it
 //! against programs of others, which `tests/run` installs.
 
+mod gate;
 mod process;
 mod program;
 #[cfg(feature = "real")]

@@ -5,6 +5,8 @@ mod check;
 mod config_errors;
 mod demo;
 mod help;
+mod loopback;
 mod memory;
+pub(crate) mod outage;
 mod run;
 mod setting;

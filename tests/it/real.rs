@@ -3,4 +3,5 @@
 
 mod canary;
 mod components;
+mod outage;
 mod proxy;

@@ -1,8 +1,9 @@
 //! The span exporter: batches from the queue, tries, waits, and the account of each span.
 //!
 //! One batch is under way at a time. While it is tried again the queue fills, and what it
-//! cannot take is dropped and counted by whoever offers. At the end of the input the rest is
-//! sent, with the same tries, until the deadline; what is left then counts as failed.
+//! cannot take is dropped and counted by whoever offers. At the end of the input a batch that
+//! waits for its next try gets it at once, and the rest is sent, until the deadline; what is
+//! left then counts as failed.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -25,7 +26,7 @@ use super::retry::Backoff;
 use super::to_span;
 use crate::clock::TimeAnchor;
 use crate::config::OtlpConfig;
-use crate::export::feed::{Batching, Fate, Feed};
+use crate::export::feed::{Batching, Fate, Feed, Paused};
 use crate::export::{Exporter, StallRules};
 use crate::measurement::Observed;
 use crate::telemetry::ExportCounters;
@@ -139,7 +140,9 @@ impl OtlpSpans {
     async fn send_all(mut self, mut feed: Feed) {
         let deadline = feed.deadline();
         while let Some(batch) = feed.batch(self.pace.batching).await {
-            let fate = deadline.run_until_cancelled(self.send_batch(&batch)).await;
+            let fate = deadline
+                .run_until_cancelled(self.send_batch(&batch, &feed))
+                .await;
             match fate {
                 Some(fate) => feed.settle(fate),
                 None => break,
@@ -150,7 +153,7 @@ impl OtlpSpans {
     }
 
     /// Tries a batch until it is taken, hopeless, or tried often enough.
-    async fn send_batch(&mut self, batch: &[Arc<Observed>]) -> Fate {
+    async fn send_batch(&mut self, batch: &[Arc<Observed>], feed: &Feed) -> Fate {
         let count = batch.len() as u64;
         let spans = self.spans(batch);
         let mut tries = 0;
@@ -163,7 +166,10 @@ impl OtlpSpans {
                 Answer::TryAgain { after, reason } => match self.pace.backoff.wait(tries, after) {
                     Some(wait) => {
                         self.trouble(&reason);
-                        tokio::time::sleep(wait).await;
+                        if feed.pause(wait).await == Paused::InputEnded {
+                            // Long waits would outlast what time is left.
+                            tries = 0;
+                        }
                     }
                     None => return self.given_up(count, &reason),
                 },

@@ -14,12 +14,13 @@ pub(super) struct Backoff {
 }
 
 impl Backoff {
-    /// 0.5 s, 1, 2, 4, 8, 10, 10: a batch is given up after a good half minute of refusals.
-    /// Meanwhile the queue takes what comes, and what it cannot take is counted.
+    /// 0.5 s, 1, 2, 4, then 5 each: a batch is given up after a good half minute of refusals,
+    /// and a receiver that is back is noticed within 5 s. Meanwhile the queue takes what comes,
+    /// and what it cannot take is counted.
     pub(super) const SPANS: Self = Self {
         first: Duration::from_millis(500),
-        longest: Duration::from_secs(10),
-        tries: 8,
+        longest: Duration::from_secs(5),
+        tries: 10,
     };
 
     /// The longest wait that a receiver may ask for; a minute's queue is all we would hold.
@@ -43,7 +44,7 @@ mod tests {
 
     #[test]
     fn waits_double_up_to_the_longest_and_end() {
-        let waits: Vec<_> = (1..=8)
+        let waits: Vec<_> = (1..=10)
             .map(|done| Backoff::SPANS.wait(done, None).map(|wait| wait.as_millis()))
             .collect();
         assert_eq!(
@@ -53,9 +54,11 @@ mod tests {
                 Some(1_000),
                 Some(2_000),
                 Some(4_000),
-                Some(8_000),
-                Some(10_000),
-                Some(10_000),
+                Some(5_000),
+                Some(5_000),
+                Some(5_000),
+                Some(5_000),
+                Some(5_000),
                 None
             ]
         );

@@ -136,9 +136,7 @@ impl Attributes {
             stream.model.get().map(|name| &**name),
         );
         self.put("gen_ai.request.stream", stream.streaming);
-        // 0 is a workload that sets no maximum.
-        let asked = Some(tokens.requested_output).filter(|tokens| *tokens > 0);
-        self.count("gen_ai.request.max_tokens", asked);
+        self.count("gen_ai.request.max_tokens", tokens.requested_output);
         if let Some(reason) = &record.finish_reason {
             let reasons = vec![StringValue::from(reason.to_string())];
             self.put(
@@ -173,6 +171,8 @@ impl Attributes {
         self.put("tokencanary.sequence", whole(record.sequence));
         self.put("tokencanary.probe", stream.probe.to_string());
         self.put("tokencanary.target", stream.target.to_string());
+        self.put("tokencanary.endpoint", stream.endpoint.to_string());
+        self.put("tokencanary.api", stream.api.name());
         self.put("tokencanary.cache", stream.cache.name());
         self.put("tokencanary.connection", stream.connection.name());
         if let Some(reused) = record.reused {
@@ -199,6 +199,7 @@ impl Attributes {
     fn timing(&mut self, record: &RequestRecord, stalls: &[(MonoTime, Duration)]) {
         self.seconds("tokencanary.slot_wait", record.slot_wait());
         self.seconds("tokencanary.schedule_lag", record.schedule_lag());
+        self.seconds("tokencanary.read_lag", record.read_lag());
         if record.timeline.start.is_some() {
             self.put("tokencanary.lagged", record.is_lagged());
             self.put("tokencanary.clock", record.clock.name());
@@ -329,6 +330,8 @@ user_agent.synthetic.type=test
 tokencanary.sequence=17
 tokencanary.probe=short-chat
 tokencanary.target=qwen-prod
+tokencanary.endpoint=http://vllm.svc:8000
+tokencanary.api=chat
 tokencanary.cache=cold
 tokencanary.connection=pooled
 tokencanary.connection.reused=true
@@ -400,7 +403,6 @@ tokencanary.server.age=0.1805
 gen_ai.provider.name=openai
 gen_ai.request.model=qwen
 gen_ai.request.stream=true
-gen_ai.request.max_tokens=64
 server.address=vllm.svc
 server.port=8000
 error.type=refused
@@ -408,6 +410,8 @@ user_agent.synthetic.type=test
 tokencanary.sequence=18
 tokencanary.probe=short-chat
 tokencanary.target=qwen-prod
+tokencanary.endpoint=http://vllm.svc:8000
+tokencanary.api=chat
 tokencanary.cache=cold
 tokencanary.connection=pooled
 tokencanary.request_id=tokencanary-0123456789abcdef0123456789abcdef

@@ -10,7 +10,16 @@ use metrology::{Load, measure};
 
 #[tokio::test]
 async fn the_client_adds_little_to_what_a_bare_reader_sees() {
-    for load in [Load { streams: 1, rounds: 5 }, Load { streams: 50, rounds: 2 }] {
+    for load in [
+        Load {
+            streams: 1,
+            rounds: 5,
+        },
+        Load {
+            streams: 50,
+            rounds: 2,
+        },
+    ] {
         let measured = measure(Path::new(env!("CARGO_BIN_EXE_tokencanary")), load).await;
         let difference = measured.ttft_difference();
         assert!(difference.abs() < 5_000.0, "{load:?}: {measured:?}");

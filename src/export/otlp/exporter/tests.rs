@@ -317,6 +317,29 @@ async fn until(condition: impl Fn() -> bool) {
         .expect("it comes to hold");
 }
 
+#[tokio::test]
+async fn a_batch_in_a_long_wait_is_tried_at_once_when_the_input_ends() {
+    let receiver = Receiver::start(&[Reply::Status(503), Reply::Take]).await;
+    let mut pace = QUICK;
+    pace.backoff.first = Duration::from_hours(1);
+    pace.backoff.longest = Duration::from_hours(1);
+    let exporter = exporter(&receiver.url, pace);
+    let counters = exporter.counters.clone();
+    let (queue, input) = mpsc::channel(64);
+    for sequence in 0..6 {
+        offer(&queue, &counters, numbered(sequence));
+    }
+    let running = tokio::spawn(Box::new(exporter).run(input, CancellationToken::new()));
+    until(|| receiver.requests() == 1).await;
+    drop(queue);
+    tokio::time::timeout(Duration::from_secs(10), running)
+        .await
+        .expect("nothing waits for an hour")
+        .expect("it does not panic");
+    assert_eq!((counters.sent.get(), settled(&counters)), (6, 6));
+    assert_eq!(receiver.requests(), 3, "4 refused, the same 4, then 2");
+}
+
 /// A URL at which nobody listens.
 async fn dead_url() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");

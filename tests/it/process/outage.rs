@@ -1,0 +1,378 @@
+//! A receiver of spans that goes away: what is lost is counted, what is counted as sent is
+//! there, and the measuring does not notice.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::net::Ipv4Addr;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::http::HeaderMap;
+use axum::routing::post;
+use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
+use prost::Message;
+use serde_json::Value;
+use tokio::net::TcpListener;
+use tokio::time::{Instant, sleep_until};
+
+use crate::gate::Gate;
+use crate::program::{Program, scratch, tokencanary};
+
+/// For what takes an instant, on a busy machine.
+const SOON: Duration = Duration::from_secs(30);
+/// From the signal to the end of the process, beyond the time for requests in flight: 0.7 s of
+/// flushing, and the rest for a busy machine.
+const FLUSHED: Duration = Duration::from_secs(5);
+
+/// The load of an outage test.
+pub(crate) struct Load {
+    /// Arrivals per second.
+    pub(crate) rate: u32,
+    /// Time to the first token. Its tenth is the lag at which a record is `lagged`.
+    pub(crate) ttft: &'static str,
+    /// Spans that wait at most.
+    pub(crate) queue: usize,
+}
+
+/// A daemon and the simulated server it probes, each in a process of its own.
+pub(crate) struct Canary {
+    pub(crate) daemon: Program,
+    simulator: Program,
+    records: std::path::PathBuf,
+}
+
+impl Canary {
+    /// Starts both; the spans go to `otlp`, a base URL. `environment` is added for the daemon.
+    pub(crate) async fn start(
+        folder: &Path,
+        load: &Load,
+        otlp: &str,
+        environment: &[(&str, &str)],
+    ) -> Self {
+        let mut command = tokencanary();
+        command
+            .args(["simulate", "--profile", "fixed", "--ttft", load.ttft])
+            .args(["--itl", "1ms", "--listen", "127.0.0.1:0"]);
+        let mut simulator = Program::start("simulator", folder, &mut command);
+        let url = said(&mut simulator, "listening on ").await;
+
+        let records = folder.join("records");
+        let file = folder.join("canary.yaml");
+        let text = format!(
+            "seed: 7
+targets:
+  - {{ name: simulated, url: '{url}', server_metrics: off }}
+probes:
+  - name: steady
+    targets: [simulated]
+    arrivals: {{ process: constant, rate: {}/s }}
+    workload: {{ synthetic: {{ input_tokens: 16, output_tokens: 2 }}, cache: cold }}
+governor: {{ requests_per_day: 1000000, tokens_per_day: 1000M, in_flight: 1000 }}
+export:
+  http: {{ listen: '127.0.0.1:0' }}
+  otlp: {{ endpoint: '{otlp}', queue: {}, headers: {{ x-given: file, x-kept: file }} }}
+  files: {{ dir: '{}' }}
+",
+            load.rate,
+            load.queue,
+            records.display()
+        );
+        fs::write(&file, text).expect("the folder is ours");
+        let mut command = tokencanary();
+        command.envs(environment.iter().copied());
+        command.arg("run").arg("-c").arg(&file);
+        let mut daemon = Program::start("canary", folder, &mut command);
+        said(&mut daemon, "page and metrics on ").await;
+        Self {
+            daemon,
+            simulator,
+            records: records.join("requests.jsonl"),
+        }
+    }
+
+    /// Stops the daemon, then the server.
+    pub(crate) async fn stop(mut self) -> Ended {
+        let status = self.daemon.terminate(SOON).await;
+        let text = self.daemon.stderr();
+        assert_eq!(status.code(), Some(143), "{text}");
+        drop(self.simulator);
+        assert!(!text.contains("did not end in time"), "{text}");
+        Ended {
+            otlp: Account::of("otlp", &text),
+            files: Account::of("files", &text),
+            records: read(&self.records),
+        }
+    }
+}
+
+/// Waits until `program` says `before` on standard error, and gives the word after it.
+async fn said(program: &mut Program, before: &str) -> String {
+    let file = program.stdout_file().with_extension("err");
+    let look = async || {
+        let text = fs::read_to_string(&file).ok()?;
+        let (_, rest) = text.split_once(before)?;
+        let (word, _) = rest.split_once([' ', '\n'])?;
+        Some(word.to_owned())
+    };
+    program.until(&format!("`{before}`"), SOON, look).await
+}
+
+/// What a daemon left behind.
+pub(crate) struct Ended {
+    pub(crate) otlp: Account,
+    pub(crate) files: Account,
+    pub(crate) records: Vec<Value>,
+}
+
+impl Ended {
+    /// The account closes, nothing was measured worse for the outage, no arrival is missing,
+    /// and `held`, the ids of the spans as the receiver has them, are what was sent.
+    pub(crate) fn assert_honest(&self, held: &[String]) {
+        let Account {
+            accepted,
+            sent,
+            rejected,
+            dropped,
+            failed,
+        } = self.otlp;
+        assert_eq!(accepted, sent + rejected + dropped + failed);
+        assert_eq!(accepted, self.records.len());
+        assert_eq!(self.files.sent, self.records.len());
+        assert_eq!(self.files.accepted, self.files.sent);
+
+        let mut sequences: Vec<_> = self
+            .records
+            .iter()
+            .map(|record| record["sequence"].as_u64().expect("a number"))
+            .collect();
+        sequences.sort_unstable();
+        let wanted: Vec<_> = (0_u64..).take(self.records.len()).collect();
+        assert_eq!(sequences, wanted, "an arrival is missing");
+        for record in &self.records {
+            assert_eq!(record["lagged"], false, "{record}");
+            assert_eq!(record["outcome"], "ok", "{record}");
+        }
+
+        let ids: BTreeSet<_> = self.span_ids(|_| true);
+        let distinct: BTreeSet<_> = held.iter().cloned().collect();
+        assert_eq!((distinct.len(), held.len()), (sent, sent));
+        assert!(distinct.is_subset(&ids), "a span without a record");
+    }
+
+    /// The span ids of the records that `wanted` holds for.
+    pub(crate) fn span_ids(&self, wanted: impl Fn(&Value) -> bool) -> BTreeSet<String> {
+        self.records
+            .iter()
+            .filter(|record| wanted(record))
+            .map(|record| record["span_id"].as_str().expect("a text").to_owned())
+            .collect()
+    }
+}
+
+/// What became of the records at one exporter, as the daemon says at its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Account {
+    pub(crate) accepted: usize,
+    pub(crate) sent: usize,
+    pub(crate) rejected: usize,
+    pub(crate) dropped: usize,
+    pub(crate) failed: usize,
+}
+
+impl Account {
+    fn of(exporter: &str, text: &str) -> Self {
+        let begin = format!("{exporter}: accepted ");
+        let line = text.lines().find(|line| line.starts_with(&begin));
+        let line = line.unwrap_or_else(|| panic!("no account of `{exporter}`:\n{text}"));
+        let value = |name: &str| {
+            let (_, rest) = line.split_once(name).expect("all five are there");
+            let digits = rest.trim_start().split(',').next().expect("never empty");
+            digits.parse().expect("a count")
+        };
+        Self {
+            accepted: value("accepted"),
+            sent: value("sent"),
+            rejected: value("rejected"),
+            dropped: value("dropped"),
+            failed: value("failed"),
+        }
+    }
+}
+
+fn read(path: &Path) -> Vec<Value> {
+    let text = fs::read_to_string(path).expect("the daemon wrote its records");
+    text.lines()
+        .map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}")))
+        .collect()
+}
+
+/// A receiver that keeps the ids of the spans it takes, and the headers of each request.
+#[derive(Clone, Default)]
+struct Receiver {
+    spans: Arc<Mutex<Vec<String>>>,
+    headers: Arc<Mutex<Vec<HeaderMap>>>,
+}
+
+impl Receiver {
+    /// Listens; the second is its base URL.
+    async fn start() -> (Self, String) {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await;
+        let listener = listener.expect("loopback has free ports");
+        let url = format!("http://{}", listener.local_addr().expect("it is bound"));
+        let receiver = Self::default();
+        let router = Router::new()
+            .route("/v1/traces", post(take))
+            .with_state(receiver.clone());
+        tokio::spawn(async move { axum::serve(listener, router).await });
+        (receiver, url)
+    }
+
+    fn spans(&self) -> Vec<String> {
+        let spans = self.spans.lock().unwrap_or_else(PoisonError::into_inner);
+        spans.clone()
+    }
+
+    fn headers(&self) -> Option<HeaderMap> {
+        let headers = self.headers.lock().unwrap_or_else(PoisonError::into_inner);
+        headers.first().cloned()
+    }
+}
+
+async fn take(State(receiver): State<Receiver>, headers: HeaderMap, body: Bytes) {
+    let request = ExportTraceServiceRequest::decode(body).expect("a request in protobuf");
+    let spans = request
+        .resource_spans
+        .into_iter()
+        .flat_map(|resource| resource.scope_spans)
+        .flat_map(|scope| scope.spans)
+        .map(|span| hex(&span.span_id));
+    let mut held = receiver
+        .spans
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner);
+    held.extend(spans);
+    drop(held);
+    let mut kept = receiver
+        .headers
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner);
+    kept.push(headers);
+}
+
+fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write as _;
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        write!(text, "{byte:02x}").expect("a text takes everything");
+        text
+    })
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn what_an_outage_costs_is_counted_and_nothing_else_is_lost() {
+    let folder = scratch("outage");
+    let (receiver, url) = Receiver::start().await;
+    let mut gate = Gate::start(&url).await;
+    let load = Load {
+        rate: 40,
+        ttft: "1s",
+        queue: 16,
+    };
+    let mut canary = Canary::start(&folder, &load, &gate.url(), &[]).await;
+    // The first batch, so that there is a connection to lose.
+    canary
+        .daemon
+        .until("span", SOON, async || {
+            (!receiver.spans().is_empty()).then_some(())
+        })
+        .await;
+    gate.close().await;
+    let closed = Instant::now();
+    let before = receiver.spans();
+    sleep_until(closed + Duration::from_secs(3)).await;
+    assert_eq!(receiver.spans(), before, "the gate is shut");
+    gate.open().await;
+    // The queue and what came after it, in batches of their own.
+    canary
+        .daemon
+        .until("spans after the outage", SOON, async || {
+            (receiver.spans().len() >= before.len() + 60).then_some(())
+        })
+        .await;
+    let ended = canary.stop().await;
+    // 120 spans came in the 3 s; 16 fit into the queue, about 40 were on their way.
+    assert!(ended.otlp.dropped >= 20, "{:?}", ended.otlp);
+    assert_eq!(ended.otlp.failed, 0, "{:?}", ended.otlp);
+    ended.assert_honest(&receiver.spans());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_dead_receiver_does_not_hold_up_the_end() {
+    let folder = scratch("dead_receiver");
+    let (receiver, url) = Receiver::start().await;
+    let mut gate = Gate::start(&url).await;
+    let load = Load {
+        rate: 40,
+        ttft: "100ms",
+        queue: 16,
+    };
+    gate.close().await;
+    let mut canary = Canary::start(&folder, &load, &gate.url(), &[]).await;
+    said(&mut canary.daemon, "does not take spans").await;
+    let told = Instant::now();
+    let ended = canary.stop().await;
+    assert!(told.elapsed() < FLUSHED, "{:?}", told.elapsed());
+    assert!(
+        ended.otlp.failed > 0 && ended.otlp.sent == 0,
+        "{:?}",
+        ended.otlp
+    );
+    assert_eq!(ended.otlp.accepted, ended.otlp.failed + ended.otlp.dropped);
+    assert_eq!(ended.files.sent, ended.records.len());
+    assert!(receiver.spans().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn headers_from_the_environment_come_on_top_of_those_in_the_file() {
+    let folder = scratch("otlp_headers");
+    let (receiver, url) = Receiver::start().await;
+    let load = Load {
+        rate: 10,
+        ttft: "1ms",
+        queue: 16,
+    };
+    let environment = [
+        (
+            "OTEL_EXPORTER_OTLP_HEADERS",
+            "x-given=environment,x-more=a%20b",
+        ),
+        // What names another receiver, protocol or encoding is not ours to follow.
+        ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1"),
+        ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "grpc"),
+        ("OTEL_EXPORTER_OTLP_COMPRESSION", "gzip"),
+    ];
+    let mut canary = Canary::start(&folder, &load, &url, &environment).await;
+    let look = async || receiver.headers();
+    let headers = canary.daemon.until("span", SOON, look).await;
+    assert_eq!(headers["x-given"], "environment");
+    assert_eq!(headers["x-more"], "a b");
+    assert_eq!(headers["x-kept"], "file");
+    assert_eq!(headers["content-type"], "application/x-protobuf");
+    assert!(!headers.contains_key("content-encoding"));
+}
+
+#[test]
+fn an_account_is_read_from_its_line() {
+    let text = "a log line\notlp: accepted 10, sent 4, rejected 1, dropped 3, failed 2\n";
+    let wanted = Account {
+        accepted: 10,
+        sent: 4,
+        rejected: 1,
+        dropped: 3,
+        failed: 2,
+    };
+    assert_eq!(Account::of("otlp", text), wanted);
+}
