@@ -21,13 +21,33 @@ const LOADS: [Load; 2] = [
     },
 ];
 
+const HEADER: &str = "streams  requests    TTFT p50 bare  canary    added p50 bare  canary  difference    |ITL error| p50  p99";
+
+fn row(load: Load, measured: &Measured) -> String {
+    format!(
+        "{:>7} {:>9} {:>16.0} {:>7.0} {:>17.1} {:>7.1} {:>11.1} {:>18.2} {:>5.1}",
+        load.streams,
+        measured.requests,
+        measured.bare.0,
+        measured.canary.0,
+        measured.bare.1,
+        measured.canary.1,
+        measured.ttft_difference(),
+        measured.itl_error.0,
+        measured.itl_error.1
+    )
+}
+
 #[expect(clippy::print_stdout, reason = "a benchmark prints its table")]
 #[tokio::main(flavor = "current_thread")]
 async fn main() {
-    println!("server: 128 tokens, first after 100 ms, then every 10 ms; interleaved; microseconds");
-    println!("{}", Measured::HEADER);
+    println!(
+        "128 tokens, the first after 100 ms, then one every 10 ms; clients in turn; microseconds"
+    );
+    println!("added = TTFT at the client - TTFT by the server's own log of the same request");
+    println!("{HEADER}");
     for load in LOADS {
         let measured = measure(Path::new(env!("CARGO_BIN_EXE_tokencanary")), load).await;
-        println!("{}", measured.row(load));
+        println!("{}", row(load, &measured));
     }
 }

@@ -43,28 +43,9 @@ pub(crate) struct Measured {
 }
 
 impl Measured {
-    /// The head of the table.
-    pub(crate) const HEADER: &str = "streams  requests    TTFT p50 bare  canary    added p50 bare  canary  difference    |ITL error| p50  p99";
-
     /// How much more the canary adds than the bare reader does.
     pub(crate) fn ttft_difference(&self) -> f64 {
         self.canary.1 - self.bare.1
-    }
-
-    /// One row of the table.
-    pub(crate) fn row(&self, load: Load) -> String {
-        format!(
-            "{:>7} {:>9} {:>16.0} {:>7.0} {:>17.1} {:>7.1} {:>11.1} {:>18.2} {:>5.1}",
-            load.streams,
-            self.requests,
-            self.bare.0,
-            self.canary.0,
-            self.bare.1,
-            self.canary.1,
-            self.ttft_difference(),
-            self.itl_error.0,
-            self.itl_error.1
-        )
     }
 }
 
