@@ -13,11 +13,11 @@ use metrology::{Load, Measured, measure};
 const LOADS: [Load; 2] = [
     Load {
         streams: 1,
-        rounds: 60,
+        rounds: 30,
     },
     Load {
         streams: 50,
-        rounds: 12,
+        rounds: 8,
     },
 ];
 

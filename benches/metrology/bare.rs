@@ -7,8 +7,9 @@ use std::time::Instant;
 use futures_util::future::join_all;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+use tokio::time::sleep;
 
-use super::{One, TOKENS, micros};
+use super::{One, TOKENS, micros, stagger};
 
 const BUFFER: usize = 64 * 1024;
 
@@ -42,9 +43,15 @@ impl Readers {
         Self(readers)
     }
 
-    /// One request on each connection at once: TTFT of each.
+    /// One request on each connection, one beginning after the other: TTFT of each.
     pub(crate) async fn round(&mut self) -> Vec<One> {
-        join_all(self.0.iter_mut().map(Reader::exchange)).await
+        let count = self.0.len();
+        let readers = self.0.iter_mut().enumerate();
+        join_all(readers.map(|(place, reader)| async move {
+            sleep(stagger(place, count)).await;
+            reader.exchange().await
+        }))
+        .await
     }
 }
 

@@ -13,8 +13,9 @@ use tokencanary::measurement::{
     Api, CacheMode, ConnectionPolicy, Outcome, RequestRecord, Stream, StreamId, TraceIds,
 };
 use tokencanary::transport::TcpConnect;
+use tokio::time::sleep;
 
-use super::{One, TOKENS, micros};
+use super::{One, TOKENS, micros, stagger};
 
 pub(crate) struct Canary {
     client: Client,
@@ -60,9 +61,13 @@ impl Canary {
         }
     }
 
-    /// So many requests at once.
+    /// So many requests under way, one beginning after the other.
     pub(crate) async fn round(&self, streams: usize) -> Vec<One> {
-        join_all((0..streams).map(|_| self.request())).await
+        join_all((0..streams).map(|place| async move {
+            sleep(stagger(place, streams)).await;
+            self.request().await
+        }))
+        .await
     }
 
     async fn request(&self) -> One {

@@ -20,7 +20,7 @@ pub(crate) const ITL: Duration = Duration::from_millis(10);
 /// How much is sent.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Load {
-    /// Requests at once.
+    /// Requests under way at once.
     pub(crate) streams: usize,
     /// Rounds of so many requests, by each client.
     pub(crate) rounds: usize,
@@ -101,6 +101,14 @@ fn medians(requests: &[One], times: &WriteTimes) -> (f64, f64) {
         .map(|one| one.ttft - times.ttft_us(&one.request))
         .collect();
     (quantile(&sorted(ttft), 50), quantile(&sorted(added), 50))
+}
+
+/// When the request at `place` of `count` begins: evenly over the time that one lasts, as in a
+/// steady load.
+#[expect(clippy::cast_precision_loss, reason = "a few dozen streams")]
+fn stagger(place: usize, count: usize) -> Duration {
+    let answer = TTFT + ITL * (TOKENS - 1);
+    answer.mul_f64(place as f64 / count as f64)
 }
 
 fn micros(span: Duration) -> f64 {

@@ -127,25 +127,42 @@ impl Client {
             .unwrap_or(USUAL_CHUNKS)
             .min(MAX_RESERVED_CHUNKS);
         record.chunks = Chunks::with_capacity(room as usize);
+        // All that needs no connection, and a kept one, is made ready before the clock starts.
+        let kept = self.kept(record.stream.connection).await;
+        let again = kept.is_some().then(|| request.clone());
+        let connect_by = self.setup.anchor.now() + self.setup.limits.connect;
+        let mut watch = Watch::new(self.setup.anchor, connect_by, cancel.clone());
         let start = self.setup.anchor.now();
         record.timeline.start = Some(start);
-        let mut watch = Watch::new(
-            self.setup.anchor,
-            start + self.setup.limits.connect,
-            cancel.clone(),
-        );
         let mut exchange = Exchange {
             client: self,
             record,
             watch: &mut watch,
             start,
         };
-        if let Err(Failed(outcome, error)) = exchange.run(request).await {
+        let ended = match kept {
+            Some(kept) => exchange.run_on(kept, request, again).await,
+            None => exchange.run(request).await,
+        };
+        if let Err(Failed(outcome, error)) = ended {
             exchange.record.outcome = outcome;
             exchange.record.error = exchange.record.error.take().or(error);
             exchange.record.timeline.end = Some(self.setup.anchor.now());
         }
         exchange.record
+    }
+
+    /// The connection that was used last, if the policy allows it and it is still open.
+    async fn kept(&self, policy: ConnectionPolicy) -> Option<Connection> {
+        if policy != ConnectionPolicy::Pooled {
+            return None;
+        }
+        while let Some(mut connection) = self.pool.take(self.setup.anchor.now()) {
+            if connection.ready().await {
+                return Some(connection);
+            }
+        }
+        None
     }
 
     fn request(&self, record: &RequestRecord, prompt: &Prompt) -> Request<Full<Bytes>> {
@@ -187,8 +204,42 @@ struct Exchange<'c> {
 }
 
 impl Exchange<'_> {
+    /// The exchange on a new connection.
     async fn run(&mut self, request: Request<Full<Bytes>>) -> Result<(), Failed> {
-        let (mut connection, response) = self.head(request).await?;
+        let mut connection = self.open().await?;
+        match self.send_on(&mut connection, request).await? {
+            Ok(response) => self.finish(connection, response).await,
+            Err(failure) => Err(not_answered(&failure)),
+        }
+    }
+
+    /// The exchange on a kept connection. If that turns out to have been closed, it is replaced
+    /// by a new one, once, and the record says so.
+    async fn run_on(
+        &mut self,
+        mut kept: Connection,
+        request: Request<Full<Bytes>>,
+        again: Option<Request<Full<Bytes>>>,
+    ) -> Result<(), Failed> {
+        let failure = match self.send_on(&mut kept, request).await? {
+            Ok(response) => return self.finish(kept, response).await,
+            Err(failure) => failure,
+        };
+        match again {
+            Some(again) if self.was_closed_idle(&failure, kept.marks()) => {
+                self.record.replaced_connection = true;
+                self.run(again).await
+            }
+            _ => Err(not_answered(&failure)),
+        }
+    }
+
+    /// Reads the response and keeps the connection, if it can be used again.
+    async fn finish(
+        &mut self,
+        mut connection: Connection,
+        response: Response<Incoming>,
+    ) -> Result<(), Failed> {
         let marks = Arc::clone(connection.marks());
         self.record.http_status = Some(response.status().as_u16());
         let complete = if response.status().is_success() {
@@ -198,41 +249,10 @@ impl Exchange<'_> {
         };
         let keep = complete && self.record.stream.connection == ConnectionPolicy::Pooled;
         if keep && connection.ready().await {
-            self.client
-                .pool
-                .give(connection, self.client.setup.anchor.now());
+            let now = self.client.setup.anchor.now();
+            self.client.pool.give(connection, now);
         }
         Ok(())
-    }
-
-    /// Gets a connection, writes the request, waits for the response head. A pooled connection
-    /// that turns out to be closed is replaced by a new one, once, and the record says so.
-    async fn head(
-        &mut self,
-        request: Request<Full<Bytes>>,
-    ) -> Result<(Connection, Response<Incoming>), Failed> {
-        let mut connection = match self.pooled().await {
-            Some(connection) => connection,
-            None => self.open().await?,
-        };
-        let mut request = request;
-        loop {
-            // A copy only where it may be needed: a new connection is never replaced.
-            let again = connection.is_used().then(|| request.clone());
-            connection.marks().begin();
-            let failure = match self.send_on(&mut connection, request).await? {
-                Ok(response) => return Ok((connection, response)),
-                Err(failure) => failure,
-            };
-            match again {
-                Some(again) if self.was_closed_idle(&failure, connection.marks()) => {
-                    request = again;
-                    connection = self.open().await?;
-                    self.record.replaced_connection = true;
-                }
-                _ => return Err(not_answered(&failure)),
-            }
-        }
     }
 
     /// Whether a connection that was used before was closed by the server while nothing was
@@ -251,6 +271,7 @@ impl Exchange<'_> {
         request: Request<Full<Bytes>>,
     ) -> Result<Result<Response<Incoming>, SendFailure>, Failed> {
         let marks = Arc::clone(connection.marks());
+        marks.begin();
         let (deadline, late) = self.next_deadline();
         let sent = self.watch.until(deadline, connection.send(request)).await;
         let timeline = &mut self.record.timeline;
@@ -259,18 +280,6 @@ impl Exchange<'_> {
         timeline.headers = marks.first_read();
         self.record.reused = Some(connection.is_reused());
         sent.map_err(|gone| Failed::from((gone, late)))
-    }
-
-    async fn pooled(&mut self) -> Option<Connection> {
-        if self.record.stream.connection != ConnectionPolicy::Pooled {
-            return None;
-        }
-        while let Some(mut connection) = self.client.pool.take(self.start) {
-            if connection.ready().await {
-                return Some(connection);
-            }
-        }
-        None
     }
 
     async fn open(&mut self) -> Result<Connection, Failed> {

@@ -77,12 +77,6 @@ impl Connection {
         self.exchanges > 1
     }
 
-    /// Whether it carried a request already.
-    #[must_use]
-    pub const fn is_used(&self) -> bool {
-        self.exchanges > 0
-    }
-
     /// Waits until a request can be written. False if the connection is closed.
     pub async fn ready(&mut self) -> bool {
         self.sender.ready().await.is_ok()
