@@ -10,23 +10,31 @@ use std::path::Path;
 
 use metrology::{Load, Measured, measure};
 
-const LOADS: [Load; 2] = [
+const LOADS: [Load; 3] = [
     Load {
         streams: 1,
         rounds: 30,
+        neighbours: 0,
+    },
+    Load {
+        streams: 1,
+        rounds: 30,
+        neighbours: 10,
     },
     Load {
         streams: 50,
         rounds: 8,
+        neighbours: 0,
     },
 ];
 
-const HEADER: &str = "streams  requests    TTFT p50 bare  canary    added p50 bare  canary  difference    |ITL error| p50  p99";
+const HEADER: &str = "streams  neighbours  requests    TTFT p50 bare  canary    added p50 bare  canary  difference    |ITL error| p50  p99";
 
 fn row(load: Load, measured: &Measured) -> String {
     format!(
-        "{:>7} {:>9} {:>16.0} {:>7.0} {:>17.1} {:>7.1} {:>11.1} {:>18.2} {:>5.1}",
+        "{:>7} {:>11} {:>9} {:>16.0} {:>7.0} {:>17.1} {:>7.1} {:>11.1} {:>18.2} {:>5.1}",
         load.streams,
+        load.neighbours,
         measured.requests,
         measured.bare.0,
         measured.canary.0,
@@ -42,7 +50,7 @@ fn row(load: Load, measured: &Measured) -> String {
 #[tokio::main(flavor = "current_thread")]
 async fn main() {
     println!(
-        "128 tokens, the first after 100 ms, then one every 10 ms; clients in turn; microseconds"
+        "128 tokens, the first after 100 ms, then one every 10 ms; clients side by side; microseconds"
     );
     println!("added = TTFT at the client - TTFT by the server's own log of the same request");
     println!("{HEADER}");

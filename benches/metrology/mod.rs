@@ -8,7 +8,10 @@ mod server;
 use std::path::Path;
 use std::time::Duration;
 
-use server::{Server, WriteTimes};
+use futures_util::future::join;
+use tokio::time::sleep;
+
+use server::{Neighbours, Server, WriteTimes};
 
 /// Tokens per answer.
 pub(crate) const TOKENS: u32 = 128;
@@ -24,6 +27,8 @@ pub(crate) struct Load {
     pub(crate) streams: usize,
     /// Rounds of so many requests, by each client.
     pub(crate) rounds: usize,
+    /// Streams of a third process, which keep an idle machine awake.
+    pub(crate) neighbours: usize,
 }
 
 /// What was found, in microseconds.
@@ -56,6 +61,7 @@ impl Measured {
 /// If a request fails, or the server's log lacks one.
 pub(crate) async fn measure(binary: &Path, load: Load) -> Measured {
     let server = Server::start(binary).await;
+    let neighbours = Neighbours::start(binary, server.address, load.neighbours);
     let mut readers = bare::Readers::connect(server.address, load.streams).await;
     let client = canary::Canary::new(server.address);
     // Connections of both are open and warm before anything counts.
@@ -63,10 +69,17 @@ pub(crate) async fn measure(binary: &Path, load: Load) -> Measured {
     client.round(load.streams).await;
     let (mut bare, mut ours) = (Vec::new(), Vec::new());
     for _ in 0..load.rounds {
-        bare.extend(readers.round().await);
-        ours.extend(client.round(load.streams).await);
+        // Side by side, half a step apart: whatever the machine does meets both alike.
+        let (theirs, own) = join(readers.round(), async {
+            sleep(stagger(1, 2 * load.streams)).await;
+            client.round(load.streams).await
+        })
+        .await;
+        bare.extend(theirs);
+        ours.extend(own);
     }
     drop(readers);
+    neighbours.stop().await;
     let times = server.stop().await;
     let errors = sorted(ours.iter().map(|one| one.itl_error(&times)).collect());
     Measured {

@@ -72,6 +72,35 @@ impl Server {
     }
 }
 
+/// Load of another process on the same server, whose results nobody reads.
+pub(crate) struct Neighbours(Option<(Child, PathBuf)>);
+
+impl Neighbours {
+    pub(crate) fn start(binary: &Path, address: SocketAddr, streams: usize) -> Self {
+        if streams == 0 {
+            return Self(None);
+        }
+        let name = format!("tokencanary-neighbours-{}", std::process::id());
+        let dir = std::env::temp_dir().join(name);
+        let mut command = Command::new(binary);
+        command.args(["bench", "--ui", "none", "--isl", "16", "--osl", "128"]);
+        command.args(["--concurrency", &streams.to_string()]);
+        command.args(["--benchmark-duration", "600", "--url", &address.to_string()]);
+        command.arg("--artifact-dir").arg(&dir);
+        command.stdin(Stdio::null()).stdout(Stdio::null());
+        command.stderr(Stdio::null()).kill_on_drop(true);
+        let child = command.spawn().expect("the binary was built");
+        Self(Some((child, dir)))
+    }
+
+    pub(crate) async fn stop(self) {
+        if let Some((mut child, dir)) = self.0 {
+            child.kill().await.expect("it is ours");
+            std::fs::remove_dir_all(dir).expect("the folder is ours");
+        }
+    }
+}
+
 /// When the server had read each request, and when it wrote its first and last token.
 pub(crate) struct WriteTimes(HashMap<String, Times>);
 

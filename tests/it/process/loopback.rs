@@ -14,10 +14,12 @@ async fn the_client_adds_little_to_what_a_bare_reader_sees() {
         Load {
             streams: 1,
             rounds: 5,
+            neighbours: 0,
         },
         Load {
             streams: 50,
             rounds: 2,
+            neighbours: 0,
         },
     ] {
         let measured = measure(Path::new(env!("CARGO_BIN_EXE_tokencanary")), load).await;
