@@ -23,7 +23,7 @@ const TOTAL: Duration = Duration::from_mins(10);
 /// An API to benchmark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum EndpointType {
-    /// `OpenAI` chat completions.
+    /// Chat completions.
     Chat,
 }
 

@@ -62,8 +62,11 @@ async fn check_all(config: &Config, output: Output) -> anyhow::Result<Exit> {
     Ok(exit)
 }
 
+/// Colours on a terminal, unless `NO_COLOR` is set.
 fn colour() -> Colour {
-    if std::io::stdout().is_terminal() {
+    let unwanted =
+        config::environment().any(|(name, value)| name == "NO_COLOR" && !value.is_empty());
+    if std::io::stdout().is_terminal() && !unwanted {
         Colour::Ansi
     } else {
         Colour::Off

@@ -178,6 +178,9 @@ fn describe(kind: &FaultKind) -> Value {
 }
 
 fn text(span: Duration) -> Value {
+    // Whole milliseconds: the engine has no finer steps.
+    let millis = u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
+    let span = Duration::from_millis(millis);
     Value::String(humantime::format_duration(span).to_string())
 }
 

@@ -22,6 +22,12 @@ async fn bench(folder: &Path, url: &str, more: &[&str]) -> Finished {
     finish(folder, &[&first[..], more].concat()).await
 }
 
+/// It ended well; on a busy machine it may doubt its own timing, and nothing else.
+fn assert_fine(told: &Finished) {
+    let doubted = told.code == Some(3) && told.stderr.contains("this machine was late for");
+    assert!(told.code == Some(0) || doubted, "{told:?}");
+}
+
 fn requests(folder: &Path) -> Vec<Value> {
     let text = fs::read_to_string(folder.join("out/requests.jsonl"));
     let mut records = lines(&text.expect("it was written"));
@@ -62,7 +68,7 @@ async fn the_table_the_records_and_the_summary_agree() {
     // The second run into the same directory replaces the first.
     for _ in 0..2 {
         let told = bench(&folder, &server.url, &flags).await;
-        assert_eq!(told.code, Some(0), "{told:?}");
+        assert_fine(&told);
         for part in ["TTFT (ms)", "ITL (ms)", "p99", "own lag", "12: ok 12"] {
             assert!(told.stdout.contains(part), "no `{part}` in {}", told.stdout);
         }
@@ -90,7 +96,7 @@ async fn json_is_all_there_is_on_stdout() {
     let server = Simulated::start(&folder).await;
     let flags = ["--request-count", "2", "--osl", "2", "--output", "json"];
     let told = bench(&folder, &server.url, &flags).await;
-    assert_eq!(told.code, Some(0), "{told:?}");
+    assert_fine(&told);
     let printed: Value = serde_json::from_str(&told.stdout).expect("one object");
     assert_eq!(printed, summary(&folder));
 }
@@ -102,7 +108,7 @@ async fn without_a_directory_it_is_named_after_model_and_load() {
     let address = server.url.trim_start_matches("http://");
     let arguments = ["bench", "-u", address, "--request-count", "1", "--osl", "2"];
     let told = finish(&folder, &arguments).await;
-    assert_eq!(told.code, Some(0), "{told:?}");
+    assert_fine(&told);
     let dir = folder.join("artifacts/sim_model-chat-concurrency1");
     assert!(dir.join("requests.jsonl").is_file());
     assert!(dir.join("summary.json").is_file());
@@ -115,7 +121,7 @@ async fn a_duration_and_a_rate_say_when_requests_are_due() {
     let flags = "--request-rate 10 --arrival-pattern constant --benchmark-duration 2 --osl 2";
     let flags: Vec<&str> = flags.split(' ').collect();
     let told = bench(&folder, &server.url, &flags).await;
-    assert_eq!(told.code, Some(0), "{told:?}");
+    assert_fine(&told);
     // Due times are the schedule's, however busy the machine is: 2 s of 10/s.
     assert_files_agree(&folder, Some(20));
     let due: Vec<u64> = requests(&folder)
@@ -137,7 +143,7 @@ async fn the_same_seed_makes_the_same_arrivals() {
         let flags = "--request-rate 50 --request-count 8 --osl 2 --random-seed";
         let flags: Vec<&str> = flags.split(' ').chain([seed]).collect();
         let told = bench(&folder, &server.url, &flags).await;
-        assert_eq!(told.code, Some(0), "{told:?}");
+        assert_fine(&told);
         let due: Vec<u64> = requests(&folder)
             .iter()
             .filter_map(|record| record["intended_unix_ns"].as_u64())
