@@ -83,6 +83,7 @@ impl Canary {
             input_tokens: 5,
             output_tokens: Some(TOKENS),
         };
+        self.client.rehearse(record.clone(), &prompt).await;
         let record = self
             .client
             .send(Call { record, prompt }, &Cancel::default())

@@ -14,6 +14,7 @@ use hyper::{Method, Request, Response};
 
 use super::chat;
 use super::reading::{Ended, Reading};
+use super::rehearsal::Rehearsal;
 use super::watch::{Cancel, Gone, Watch};
 use crate::clock::{MonoTime, TimeAnchor};
 use crate::config::{BaseUrl, Limits};
@@ -53,6 +54,7 @@ pub struct Client {
     setup: ClientSetup,
     uri: hyper::Uri,
     pool: Pool,
+    rehearsal: Rehearsal,
 }
 
 /// One arrival that may go.
@@ -110,6 +112,7 @@ impl Client {
             setup,
             uri,
             pool: Pool::default(),
+            rehearsal: Rehearsal::default(),
         })
     }
 
@@ -150,6 +153,18 @@ impl Client {
             exchange.record.timeline.end = Some(self.setup.anchor.now());
         }
         exchange.record
+    }
+
+    /// Plays the exchange of `record` and `prompt` through without a server, so that its code is
+    /// not cold when the clock starts. Call it shortly before a request is due. Whether it was
+    /// played to its end.
+    pub async fn rehearse(&self, record: RequestRecord, prompt: &Prompt) -> bool {
+        let request = self.request(&record, prompt);
+        let played = self
+            .rehearsal
+            .play(request, record, self.setup.anchor)
+            .await;
+        played.is_some()
     }
 
     /// The connection that was used last, if the policy allows it and it is still open.

@@ -11,6 +11,7 @@ mod chat;
 mod exchange;
 mod models;
 mod reading;
+mod rehearsal;
 mod sse;
 mod watch;
 

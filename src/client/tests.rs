@@ -398,3 +398,28 @@ async fn a_unary_answer_has_a_service_time_and_no_first_token() {
     assert_eq!(record.tokens.output, Some(3));
     assert_eq!(record.itl(), None);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_rehearsal_touches_no_network_and_can_be_repeated() {
+    let anchor = TimeAnchor::start();
+    let client = Client::new(ClientSetup {
+        url: BaseUrl::parse("http://sim:1").expect("good"),
+        headers: HeaderMap::new(),
+        limits: Limits::PROBE,
+        connect: Arc::new(Scripted {
+            scripts: Mutex::new(Vec::new().into_iter()),
+        }),
+        anchor,
+    })
+    .expect("a good path");
+    let record = exchange(Vec::new(), Setup::default()).await.remove(0);
+    for words in [1, 20_000] {
+        let prompt = Prompt {
+            text: "hi ".repeat(words),
+            input_tokens: 1,
+            output_tokens: Some(2),
+        };
+        assert!(client.rehearse(record.clone(), &prompt).await);
+    }
+    assert_eq!(anchor.now(), MonoTime::ZERO, "it takes no time of its own");
+}
