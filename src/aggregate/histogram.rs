@@ -22,6 +22,7 @@ pub struct Histogram {
     indexes: Vec<i16>,
     counts: Vec<u64>,
     zero: u64,
+    underflow: u64,
     overflow: u64,
     infinite: u64,
     refused: u64,
@@ -69,6 +70,7 @@ impl Histogram {
             self.sum += value;
             if value <= grid::ZERO_THRESHOLD {
                 self.zero += 1;
+                self.underflow += u64::from(value > 0.0);
             } else {
                 self.count_bucket(grid::index(value));
             }
@@ -108,6 +110,7 @@ impl Histogram {
             self.add(index, count);
         }
         self.zero += other.zero;
+        self.underflow += other.underflow;
         self.overflow += other.overflow;
         self.infinite += other.infinite;
         self.refused += other.refused;
@@ -140,10 +143,10 @@ impl Histogram {
         self.sum
     }
 
-    /// Values at or below [`grid::ZERO_THRESHOLD`]: those in the zero bucket.
+    /// Values above zero that are too small for the grid and stand in the zero bucket.
     #[must_use]
     pub const fn underflow(&self) -> u64 {
-        self.zero
+        self.underflow
     }
 
     /// Finite values too large for the grid.

@@ -24,7 +24,9 @@ use crate::load::schedule::Schedule;
 use crate::load::workload::{Prompt, Workload};
 use crate::measurement::{Outcome, RefusedReason, RequestRecord, Stream, TraceIds};
 
-/// A closed loop does not hammer a server that cannot be reached, nor its own empty budget.
+/// A closed loop asks an empty budget again after this time.
+const BUDGET_PAUSE: Duration = Duration::from_mins(1);
+/// A closed loop does not hammer a server that cannot be reached.
 const CLOSED_LOOP_PAUSE: Duration = Duration::from_millis(100);
 /// After this long without a request the way there is cold.
 const PAUSE: Duration = Duration::from_millis(20);
@@ -328,8 +330,12 @@ impl Dispatch {
             held.release(anchor.now());
             return;
         }
+        let stop = self.shared.stop.clone();
         let release = async move {
-            tokio::time::sleep(CLOSED_LOOP_PAUSE).await;
+            tokio::select! {
+                () = tokio::time::sleep(BUDGET_PAUSE) => {}
+                () = stop.stopped() => {}
+            }
             held.release(anchor.now());
         };
         self.shared

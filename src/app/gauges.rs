@@ -1,16 +1,19 @@
 //! What the surface shows that nobody counts up: slots and budgets, read when somebody looks.
 
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use tokio::net::TcpListener;
 
 use super::App;
+use crate::aggregate::Live;
 use crate::clock::{MonoTime, TimeAnchor};
 use crate::config::Config;
 use crate::control::{Governor, Slots};
 use crate::export::catalog::{self, Metric};
 use crate::export::prometheus::Gauge;
+use crate::measurement::Sample;
 use crate::web::{Exposure, RunInfo, SurfaceState, router};
 
 impl App {
@@ -32,6 +35,8 @@ impl App {
             anchor: self.anchor,
             governor: Arc::clone(&self.shared.governor),
             slots: slots_by_name(&self.config, &self.slots),
+            live: Arc::clone(&self.live),
+            max_ages: self.join.known.iter().map(|known| known.max_age).collect(),
         };
         let state = SurfaceState {
             live: Arc::clone(&self.live),
@@ -59,7 +64,11 @@ fn slots_by_name(config: &Config, slots: &[Slots]) -> Vec<(String, Slots)> {
 struct Reader {
     anchor: TimeAnchor,
     governor: Arc<Governor>,
+    /// Per target, in the order of targets.
     slots: Vec<(String, Slots)>,
+    live: Arc<Mutex<Live>>,
+    /// How old a server's state may be, per target.
+    max_ages: Vec<Duration>,
 }
 
 impl Reader {
@@ -90,6 +99,21 @@ impl Reader {
                 Some(f64::from(slots.cap())),
             );
         }
+        for ((name, _), (sample, max_age)) in self.slots.iter().zip(self.samples()) {
+            let Some(sample) = sample else { continue };
+            let age = self.anchor.now().since(sample.at);
+            add(
+                &catalog::SERVER_SAMPLE_AGE,
+                Some(name),
+                Some(age.as_secs_f64()),
+            );
+            // An old state is not the state now: absent, and its age says why.
+            if age <= max_age {
+                add(&catalog::SERVER_RUNNING, Some(name), sample.state.running);
+                add(&catalog::SERVER_WAITING, Some(name), sample.state.waiting);
+                add(&catalog::SERVER_KV_USAGE, Some(name), sample.state.kv_usage);
+            }
+        }
         let used = self.governor.used(super::dispatch::unix_day(self.anchor));
         add(
             &catalog::BUDGET_REQUESTS_USED,
@@ -108,6 +132,13 @@ impl Reader {
             used.tokens_limit.map(count),
         );
         gauges
+    }
+
+    /// The newest state of each target, and how old it may be.
+    fn samples(&self) -> Vec<(Option<Sample>, Duration)> {
+        let live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
+        let ages = self.max_ages.iter().copied();
+        live.samples().iter().copied().zip(ages).collect()
     }
 }
 

@@ -176,10 +176,14 @@ fn prepare(dir: &Path) -> Result<(), String> {
 fn clear(dir: &Path) -> Result<(), String> {
     for name in ["requests.jsonl", "summary.json"] {
         match std::fs::remove_file(dir.join(name)) {
+            Ok(()) => say(&format!(
+                "replacing `{}` of an earlier run",
+                dir.join(name).display()
+            )),
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
                 return Err(unwritable(dir, &error));
             }
-            _ => {}
+            Err(_) => {}
         }
     }
     Ok(())

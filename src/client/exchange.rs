@@ -319,17 +319,17 @@ impl Exchange<'_> {
 
     fn not_opened(&mut self, error: &ConnectError) -> Failed {
         let (outcome, kind) = match error {
-            ConnectError::Dns { source, .. } => (Outcome::Dns, source.kind()),
+            ConnectError::Dns { .. } => (Outcome::Dns, "name resolution".to_owned()),
             ConnectError::Refused {
                 source, resolved, ..
             } => {
                 self.record.timeline.resolved = *resolved;
-                (Outcome::Connect, source.kind())
+                (Outcome::Connect, source.kind().to_string())
             }
         };
         Failed(
             outcome,
-            Some(chat::request_error(&kind.to_string(), &error.to_string())),
+            Some(chat::request_error(&kind, &error.to_string())),
         )
     }
 

@@ -92,11 +92,24 @@ pub fn plan_table(rows: &[PlanRow], budget: Budget) -> String {
         limit(budget.tokens_per_day),
     ));
     let mut out = text(&table);
+    let known = |values: Vec<Option<f64>>| values.into_iter().flatten().sum::<f64>();
+    let closed = rows.iter().any(|row| row.rate.is_none());
     for (what, plan, budget) in [
-        ("requests", requests, budget.requests_per_day),
-        ("tokens", tokens, budget.tokens_per_day),
+        (
+            "requests",
+            known(rows.iter().map(PlanRow::requests_per_day).collect()),
+            budget.requests_per_day,
+        ),
+        (
+            "tokens",
+            known(rows.iter().map(PlanRow::tokens_per_day).collect()),
+            budget.tokens_per_day,
+        ),
     ] {
         out.push_str(&verdict(what, plan, budget));
+    }
+    if closed && (budget.requests_per_day.is_some() || budget.tokens_per_day.is_some()) {
+        out.push_str("a closed loop goes as fast as the server and may use up what the other probes leave of the budget\n");
     }
     out
 }
@@ -126,8 +139,8 @@ fn limit(value: Option<u64>) -> String {
     clippy::cast_precision_loss,
     reason = "a budget above 2^53 per day is not told apart"
 )]
-fn verdict(what: &str, plan: Option<f64>, budget: Option<u64>) -> String {
-    let (Some(plan), Some(budget)) = (plan, budget) else {
+fn verdict(what: &str, plan: f64, budget: Option<u64>) -> String {
+    let Some(budget) = budget else {
         return String::new();
     };
     let share = budget as f64 / plan;

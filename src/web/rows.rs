@@ -18,7 +18,7 @@ use crate::clock::{MonoTime, WallAnchor};
 use crate::export::catalog;
 use crate::export::prometheus::Gauge;
 use crate::export::record::{RecordOptions, to_json_line};
-use crate::measurement::{Observed, Outcome, Sample, StateAt};
+use crate::measurement::{Observed, Outcome, RefusedReason, Sample, StateAt};
 
 /// The span that the page calls the last minute.
 const RECENT: Duration = SPANS[1];
@@ -124,7 +124,7 @@ impl Counts {
         Self {
             requests: sum(Totals::arrivals),
             ok: sum(|totals| totals.by_outcome(Outcome::Ok)),
-            failed: sum(Totals::failures),
+            failed: sum(|totals| totals.failures() - totals.refused(RefusedReason::InFlight)),
             refused: sum(|totals| totals.by_outcome(Outcome::Refused)),
             cancelled: sum(|totals| totals.by_outcome(Outcome::Cancelled)),
             lagged: sum(Totals::lagged),
