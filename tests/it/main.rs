@@ -1,7 +1,7 @@
 //! The one integration binary: every tier that needs more than one room.
 //!
-//! `tidy` reads the source tree, `docs` the documents; `process` runs the binary; `real` (feature `real`) runs it
-//! against programs of others, which `tests/run` installs.
+//! `tidy` reads the source tree, `docs` the documents; `process` runs the binary; `real`
+//! (feature `real`) runs it against programs of others, which `tests/run` installs.
 
 mod docs;
 mod gate;
