@@ -34,7 +34,18 @@ pub(super) const TOP: Table = Table {
         key("governor", "a section"),
         key("export", "a section"),
     ],
-    later: &["state", "detection", "tap", "reload"],
+    later: &[
+        "state",
+        "detection",
+        "tap",
+        "reload",
+        "baselines",
+        "alerts",
+        "gpu",
+        "node",
+        "slo",
+        "dashboards",
+    ],
 };
 
 pub(super) const TARGET: Table = Table {
@@ -176,7 +187,7 @@ pub(super) const EXPORT: Table = Table {
             "a section, as in `{ dir: /var/lib/tokencanary/records }`",
         ),
     ],
-    later: &["alertmanager", "webhooks"],
+    later: &["alertmanager", "webhooks", "prometheus"],
 };
 
 pub(super) const HTTP: Table = Table {

@@ -358,6 +358,37 @@ mod tests {
         );
     }
 
+    /// Dotted paths of every field of `value`.
+    fn paths(value: &serde_json::Value, at: &str, found: &mut Vec<String>) {
+        for (name, inner) in value.as_object().into_iter().flatten() {
+            let path = format!("{at}{name}");
+            paths(inner, &format!("{path}."), found);
+            if !inner.is_object() {
+                found.push(path);
+            }
+        }
+    }
+
+    #[test]
+    fn the_reference_page_names_every_field() {
+        let page = include_str!("../../docs/records.md");
+        let options = RecordOptions {
+            stall: STALL,
+            gaps: true,
+        };
+        let mut found = Vec::new();
+        for observed in [streamed(), no_connection()] {
+            let line = to_json_line(&observed, &wall(), options);
+            let value = serde_json::from_str(&line).expect("a line is JSON");
+            paths(&value, "", &mut found);
+        }
+        assert!(found.contains(&"server.intended.age_ms".to_owned()));
+        assert!(found.contains(&"error.kind".to_owned()));
+        for path in found {
+            assert!(page.contains(&format!("`{path}`")), "`{path}`");
+        }
+    }
+
     #[test]
     fn an_age_shows_no_float_noise() {
         let mut observed = streamed();

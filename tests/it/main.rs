@@ -1,8 +1,9 @@
 //! The one integration binary: every tier that needs more than one room.
 //!
-//! `tidy` reads the source tree; `process` runs the binary; `real` (feature `real`) runs it
-//! against programs of others, which `tests/run` installs.
+//! `tidy` reads the source tree, `docs` the documents; `process` runs the binary; `real`
+//! (feature `real`) runs it against programs of others, which `tests/run` installs.
 
+mod docs;
 mod gate;
 mod process;
 mod program;

@@ -465,6 +465,34 @@ tokencanary.error.message=tcp connect: \"refused\"
         assert!(span.events.is_empty());
     }
 
+    /// Reads this file, so that attributes of rare records are found too.
+    #[test]
+    fn the_reference_page_names_every_attribute_and_event() {
+        let page = include_str!("../../../docs/spans.md");
+        let (code, _) = include_str!("span.rs")
+            .split_once("#[cfg(test)]")
+            .expect("the tests are below the code");
+        let known = |text: &&str| {
+            let (room, rest) = text.split_once('.').unwrap_or_default();
+            let rooms = [
+                "gen_ai",
+                "tokencanary",
+                "server",
+                "http",
+                "error",
+                "user_agent",
+            ];
+            let plain = |c: char| c.is_ascii_lowercase() || c == '_' || c == '.';
+            rooms.contains(&room) && !rest.is_empty() && rest.chars().all(plain)
+        };
+        let names: Vec<&str> = code.split('"').filter(known).collect();
+        assert!(names.contains(&"tokencanary.connection.replaced"));
+        assert!(names.contains(&"tokencanary.first_answer_token"));
+        for name in names {
+            assert!(page.contains(&format!("`{name}`")), "`{name}`");
+        }
+    }
+
     #[test]
     fn stall_events_are_bounded_and_the_rest_is_counted() {
         let mut observed = streamed();
