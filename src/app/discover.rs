@@ -9,6 +9,8 @@ use crate::config::{Config, TargetConfig};
 use crate::measurement::Stream;
 use crate::transport::fetch::{Fetch, FetchError, FetchTimeouts};
 
+/// Models named in a message.
+const SHOWN: usize = 10;
 /// Longest list of models that is read.
 const MAX_LIST: usize = 1 << 20;
 /// The list of models must come within this time.
@@ -58,10 +60,16 @@ pub enum DiscoverError {
     },
 }
 
+/// The first few of them.
 fn names(served: &[String]) -> String {
     match served {
         [] => "no model".to_owned(),
-        served => format!("{} models (`{}`)", served.len(), served.join("`, `")),
+        few if few.len() <= SHOWN => format!("{} models (`{}`)", few.len(), few.join("`, `")),
+        many => format!(
+            "{} models (`{}`, …)",
+            many.len(),
+            many[..SHOWN].join("`, `")
+        ),
     }
 }
 

@@ -120,11 +120,18 @@ impl Load {
             format!("http://{}", self.url)
         };
         let url = BaseUrl::parse(&url).map_err(|error| {
-            format!(
-                "--url: `{}`: {error}\n  wanted: `http://host:port`",
-                self.url
-            )
+            // User information may be a password.
+            let shown = if self.url.contains('@') {
+                "…"
+            } else {
+                &self.url
+            };
+            format!("--url: `{shown}`: {error}\n  wanted: `http://host:port`")
         })?;
+        let visible = |key: &String| key.bytes().all(|byte| byte.is_ascii_graphic());
+        if !self.api_key.as_ref().is_none_or(visible) {
+            return Err("--api-key: it holds a character that a header cannot carry\n  wanted: visible ASCII characters".to_owned());
+        }
         let arrivals = self.arrivals();
         let in_flight = match (arrivals, self.concurrency) {
             (Arrivals::Closed { concurrency }, _) | (_, Some(concurrency)) => concurrency,

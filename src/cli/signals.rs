@@ -1,5 +1,6 @@
 //! Ctrl-C and SIGTERM: the first asks for an orderly end, the second ends at once.
 
+use std::convert::Infallible;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
@@ -34,6 +35,31 @@ impl Both {
     }
 }
 
+/// Too large a file: without a handler the kernel ends the process; with one the write fails.
+const FILE_SIZE: i32 = 25;
+
+/// Signals that must not end the process.
+struct Harmless {
+    hangup: Signal,
+    _file_size: Signal,
+}
+
+impl Harmless {
+    fn listen() -> io::Result<Self> {
+        Ok(Self {
+            hangup: signal(SignalKind::hangup())?,
+            _file_size: signal(SignalKind::from_raw(FILE_SIZE))?,
+        })
+    }
+
+    async fn tell(mut self) -> Infallible {
+        loop {
+            self.hangup.recv().await;
+            say("SIGHUP: reading the configuration again is not available in this version");
+        }
+    }
+}
+
 /// Does `work`, which is given a future that resolves at the first signal. A second signal ends
 /// the process. Says which signal came, as the exit of the command, if one did.
 ///
@@ -48,6 +74,7 @@ where
     F: Future<Output = T>,
 {
     let (mut early, mut late) = (Both::listen()?, Both::listen()?);
+    let harmless = Harmless::listen()?;
     let seen = Arc::new(AtomicU8::new(0));
     let first = {
         let seen = Arc::clone(&seen);
@@ -66,6 +93,7 @@ where
             let signal = Some(seen.load(Relaxed)).filter(|signal| *signal != 0);
             Ok((done, signal.map(Exit::Signal)))
         }
+        never = harmless.tell() => match never {},
         signal = second => std::process::exit(128 + i32::from(signal)),
     }
 }

@@ -11,6 +11,8 @@ use crate::measurement::RequestError;
 /// Path of the API below a target's URL.
 pub(super) const PATH: &str = "/v1/chat/completions";
 
+/// Longest finish reason that is kept.
+const MAX_REASON: usize = 100;
 /// Longest error message that is kept.
 const MAX_MESSAGE: usize = 500;
 
@@ -202,7 +204,7 @@ pub(super) fn read(json: &[u8]) -> Result<Said, serde_json::Error> {
             said.token |= delta.has_output() || delta.has_reasoning();
         }
         if let Some(reason) = choice.finish_reason.filter(|reason| !reason.is_empty()) {
-            said.finish = Some(reason);
+            said.finish = Some(plain(cut(&reason, MAX_REASON)).into());
         }
     }
     said.usage = chunk.usage.map(|usage| Usage {
@@ -253,9 +255,19 @@ fn error_from(error: &serde_json::Value) -> RequestError {
 /// An error of bounded size.
 pub(super) fn request_error(kind: &str, message: &str) -> RequestError {
     RequestError {
-        kind: cut(kind, 100).into(),
-        message: cut(message, MAX_MESSAGE).into(),
+        kind: plain(cut(kind, 100)).into(),
+        message: plain(cut(message, MAX_MESSAGE)).into(),
     }
+}
+
+/// `text` without what could steer a terminal or fake a line of a log: control characters and
+/// marks of writing direction become spaces.
+pub(super) fn plain(text: &str) -> String {
+    let harmful = |c: char| {
+        c.is_control()
+            || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    text.replace(harmful, " ")
 }
 
 /// At most `limit` bytes of `text`, cut between two characters.

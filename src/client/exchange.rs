@@ -353,8 +353,11 @@ impl Exchange<'_> {
         response: Response<Incoming>,
         marks: &Marks,
     ) -> Result<bool, Failed> {
-        let mut body = response.into_body();
         let mut reading = Reading::new();
+        if let Some(encoding) = unasked_encoding(response.headers()) {
+            reading.encoded(encoding);
+        }
+        let mut body = response.into_body();
         let mut done_at = None;
         let ended = loop {
             let (mut deadline, mut late) = self.next_deadline();
@@ -362,7 +365,13 @@ impl Exchange<'_> {
                 let done = *done_at.get_or_insert(self.client.setup.anchor.now());
                 (deadline, late) = (done + TAIL, Outcome::Ok);
             }
-            match self.watch.until(deadline, body.frame()).await {
+            let mut next = self.watch.until(deadline, body.frame()).await;
+            // A stream that never pauses never lets the timer speak.
+            if self.last_read(marks).at > deadline {
+                next = Err(Gone::Late);
+            }
+            match next {
+                Ok(_) if reading.is_settled() => break Ended::Broken,
                 Ok(Some(Ok(frame))) => {
                     if let Ok(data) = frame.into_data() {
                         reading.take(&data, self.last_read(marks), &mut self.record);
@@ -441,6 +450,12 @@ impl Exchange<'_> {
             },
         }
     }
+}
+
+/// The content encoding of a response, though we asked for none.
+fn unasked_encoding(headers: &HeaderMap) -> Option<&str> {
+    let encoding = headers.get(header::CONTENT_ENCODING)?.to_str().ok()?;
+    (!encoding.eq_ignore_ascii_case("identity")).then_some(encoding)
 }
 
 /// What became of a request that got no response head.

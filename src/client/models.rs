@@ -2,6 +2,11 @@
 
 use serde::Deserialize;
 
+use super::chat::plain;
+
+/// Longest name that is taken.
+const MAX_NAME: usize = 256;
+
 #[derive(Deserialize)]
 struct List {
     data: Vec<Model>,
@@ -15,14 +20,17 @@ struct Model {
 /// Path of the list below a target's URL.
 pub const MODELS_PATH: &str = "/v1/models";
 
-/// The names in the body of a `/v1/models` response, in its order.
+/// The names in the body of a `/v1/models` response, in its order. A name becomes a label and a
+/// line of the log: empty and overlong ones are left out, control characters become spaces.
 ///
 /// # Errors
 ///
 /// If the body is not such a list.
 pub fn served_models(body: &[u8]) -> Result<Vec<String>, serde_json::Error> {
     let list: List = serde_json::from_slice(body)?;
-    Ok(list.data.into_iter().map(|model| model.id).collect())
+    let usable = |model: &Model| !model.id.is_empty() && model.id.len() <= MAX_NAME;
+    let names = list.data.into_iter().filter(usable);
+    Ok(names.map(|model| plain(&model.id)).collect())
 }
 
 #[cfg(test)]
@@ -34,5 +42,10 @@ mod tests {
         let body = br#"{"object":"list","data":[{"id":"b","object":"model"},{"id":"a"}]}"#;
         assert_eq!(served_models(body).expect("a list"), ["b", "a"]);
         assert!(served_models(b"<html>").is_err());
+        let long = format!(
+            r#"{{"data":[{{"id":""}},{{"id":"{}"}},{{"id":"a\u001b[31m"}}]}}"#,
+            "x".repeat(257)
+        );
+        assert_eq!(served_models(long.as_bytes()).expect("a list"), ["a [31m"]);
     }
 }

@@ -28,6 +28,8 @@ enum Form {
     Other(Vec<u8>),
 }
 
+/// Chunks of one response: more than any model's output, and 4 MiB of memory.
+const MAX_CHUNKS: usize = 1 << 18;
 /// How much of a body that is no answer is kept for the error message.
 const MAX_KEPT: usize = 300;
 
@@ -37,14 +39,26 @@ pub(super) struct Reading {
     facts: Facts,
 }
 
+/// How far a response has come.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+enum Stage {
+    #[default]
+    Open,
+    /// A finish reason came; usage may follow.
+    Finished,
+    /// The protocol's last event came.
+    Done,
+    /// The outcome is settled, whatever follows.
+    Settled,
+}
+
 /// What was found so far.
 #[derive(Debug, Default)]
 struct Facts {
     usage: Option<Usage>,
     /// The first token-bearing chunk came with a count of its own.
     counted: bool,
-    terminal: bool,
-    done: bool,
+    stage: Stage,
     error: Option<RequestError>,
     corrupt: Option<RequestError>,
 }
@@ -58,8 +72,20 @@ impl Reading {
     }
 
     /// Whether the protocol's last event came: nothing that matters can follow.
-    pub(super) const fn is_done(&self) -> bool {
-        self.facts.done
+    pub(super) fn is_done(&self) -> bool {
+        self.facts.stage >= Stage::Done
+    }
+
+    /// Whether what came so far settles the outcome, so that the rest need not be read.
+    pub(super) fn is_settled(&self) -> bool {
+        self.facts.stage == Stage::Settled
+    }
+
+    /// The body cannot be read: it is encoded in a way we did not ask for.
+    pub(super) fn encoded(&mut self, encoding: &str) {
+        let message = format!("content encoding `{encoding}` is not available in this version");
+        self.facts.corrupt = Some(request_error("content encoding", &message));
+        self.facts.stage = Stage::Settled;
     }
 
     /// Takes the bytes of one frame, completed by the read `read`, which returned at `at`.
@@ -82,6 +108,7 @@ impl Reading {
                 }
             }
             Form::Json(kept) if kept.len() + bytes.len() > MAX_EVENT => {
+                facts.stage = Stage::Settled;
                 facts
                     .corrupt
                     .get_or_insert_with(|| too_large_error(EventTooLarge));
@@ -89,6 +116,9 @@ impl Reading {
             }
             Form::Json(kept) => kept.extend_from_slice(bytes),
             Form::Other(kept) => {
+                if kept.len() >= MAX_KEPT {
+                    facts.stage = Stage::Settled;
+                }
                 let room = MAX_KEPT.saturating_sub(kept.len()).min(bytes.len());
                 kept.extend_from_slice(&bytes[..room]);
             }
@@ -151,9 +181,8 @@ impl Form {
 impl Facts {
     fn event(&mut self, event: Event<'_>, chunk: Chunk, record: &mut RequestRecord) {
         record.timeline.first_event.get_or_insert(chunk.at);
-        if self.done || event.data.trim_ascii() == b"[DONE]" {
-            self.done = true;
-            self.terminal = true;
+        if self.stage >= Stage::Done || event.data.trim_ascii() == b"[DONE]" {
+            self.stage = self.stage.max(Stage::Done);
             return;
         }
         if event.data.first() == Some(&b':') {
@@ -188,7 +217,14 @@ impl Facts {
                 record.timeline.first_output.get_or_insert(chunk.at);
             }
             record.timeline.last_token = Some(chunk.at);
-            record.chunks.push(chunk);
+            if record.chunks.len() < MAX_CHUNKS {
+                record.chunks.push(chunk);
+            } else {
+                self.stage = Stage::Settled;
+                let message = format!("more than {MAX_CHUNKS} chunks");
+                self.corrupt
+                    .get_or_insert_with(|| request_error("too large", &message));
+            }
         }
         self.note(said, record);
     }
@@ -200,7 +236,7 @@ impl Facts {
             self.error.get_or_insert(error);
         }
         if let Some(reason) = said.finish {
-            self.terminal = true;
+            self.stage = self.stage.max(Stage::Finished);
             if matches!(&*reason, "abort" | "error") {
                 let message = format!("finish reason `{reason}`");
                 self.error
@@ -245,9 +281,11 @@ impl Facts {
     fn count(&self, record: &mut RequestRecord) {
         let tokens = &mut record.tokens;
         if let Some(usage) = self.usage {
+            // No tokens where chunks with tokens came is no count, nor is a part above the whole.
+            let tokens_came = !record.chunks.is_empty();
             tokens.input = usage.input;
-            tokens.output = usage.output;
-            tokens.reasoning = usage.reasoning;
+            tokens.output = usage.output.filter(|count| *count > 0 || !tokens_came);
+            tokens.reasoning = usage.reasoning.filter(|part| Some(*part) <= tokens.output);
             tokens.cached = usage.cached;
         }
         tokens.source = match (tokens.output, self.counted) {
@@ -266,7 +304,7 @@ impl Facts {
             Outcome::StreamError
         } else if self.corrupt.is_some() {
             Outcome::Malformed
-        } else if !self.terminal {
+        } else if self.stage < Stage::Finished {
             Outcome::StreamCut
         } else if record.chunks.is_empty() {
             Outcome::Empty

@@ -24,6 +24,9 @@ const CONNECTIONS: usize = 64;
 /// interval, so that those connections are kept.
 const SILENCE: Duration = Duration::from_mins(3);
 
+/// A request must be there in full within this time of its first byte, or of the connection.
+const ASKING: Duration = Duration::from_secs(10);
+
 /// Open answers may take so long after the stop.
 const GRACE: Duration = Duration::from_millis(500);
 
@@ -74,7 +77,8 @@ impl Listener for Bounded {
         let (stream, address) = Listener::accept(&mut self.listener).await;
         let watched = Watched {
             stream,
-            silence: Box::pin(sleep(SILENCE)),
+            asking: true,
+            silence: Box::pin(sleep(ASKING)),
             _slot: slot,
         };
         (watched, address)
@@ -85,14 +89,25 @@ impl Listener for Bounded {
     }
 }
 
-/// A connection that fails when nothing has moved on it for [`SILENCE`].
+/// A connection that fails when nothing has moved on it for [`SILENCE`], or when a request has
+/// not come in full after [`ASKING`].
 struct Watched {
     stream: TcpStream,
+    /// A request is being read, or has not begun on a new connection.
+    asking: bool,
     silence: Pin<Box<Sleep>>,
     _slot: OwnedSemaphorePermit,
 }
 
 impl Watched {
+    /// An answer moves: the request was there.
+    fn wrote<T>(&mut self, moved: &Poll<io::Result<T>>) {
+        if moved.is_ready() {
+            self.asking = false;
+            self.silence.as_mut().set(sleep(SILENCE));
+        }
+    }
+
     /// Passes on what moved, and fails what has been waited for too long.
     fn watch<T>(
         &mut self,
@@ -100,7 +115,6 @@ impl Watched {
         moved: Poll<io::Result<T>>,
     ) -> Poll<io::Result<T>> {
         if moved.is_ready() {
-            self.silence.as_mut().set(sleep(SILENCE));
             return moved;
         }
         ready!(self.silence.as_mut().poll(context));
@@ -115,6 +129,10 @@ impl AsyncRead for Watched {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let moved = Pin::new(&mut self.stream).poll_read(context, buffer);
+        if moved.is_ready() && !self.asking {
+            self.asking = true;
+            self.silence.as_mut().set(sleep(ASKING));
+        }
         self.watch(context, moved)
     }
 }
@@ -126,6 +144,7 @@ impl AsyncWrite for Watched {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let moved = Pin::new(&mut self.stream).poll_write(context, bytes);
+        self.wrote(&moved);
         self.watch(context, moved)
     }
 
@@ -135,6 +154,7 @@ impl AsyncWrite for Watched {
         parts: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let moved = Pin::new(&mut self.stream).poll_write_vectored(context, parts);
+        self.wrote(&moved);
         self.watch(context, moved)
     }
 
