@@ -112,11 +112,12 @@ pub(super) async fn served(fetch: &Fetch, target: &TargetConfig) -> Result<Strin
     }
 }
 
-/// [`served`] with a client of its own, for whoever asks once.
+/// Asks `target` once, with a client of its own, for the model to use: the configured one if the
+/// server lists it, else the only one that it lists.
 ///
 /// # Errors
 ///
-/// As [`served`].
+/// If it does not answer, does not list the configured one, or lists none or several.
 pub async fn ask_model(target: &TargetConfig, anchor: TimeAnchor) -> Result<String, DiscoverError> {
     let timeouts = FetchTimeouts {
         connect: ASK_LIMIT,
