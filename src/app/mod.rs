@@ -125,10 +125,4 @@ impl App {
     pub fn live(&self) -> Arc<Mutex<Live>> {
         Arc::clone(&self.live)
     }
-
-    /// Our own health.
-    #[must_use]
-    pub const fn own(&self) -> &SelfMetrics {
-        &self.own
-    }
 }

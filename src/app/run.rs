@@ -28,8 +28,6 @@ const PASS_ON: Duration = Duration::from_secs(1);
 pub struct RunReport {
     /// Exact statistics, if they were asked for.
     pub summary: Option<Summary>,
-    /// Whether it was stopped before it ended by itself.
-    pub stopped: bool,
     /// Names of the stages that did not end in time.
     pub late: Vec<String>,
     /// What became of the records at each exporter, by its name.
@@ -96,7 +94,6 @@ impl App {
         let summary = tasks.finish(&mut late).await?;
         Ok(RunReport {
             summary,
-            stopped: matches!(ended, Ended::Stopped),
             late,
             exports: counters
                 .into_iter()

@@ -78,9 +78,9 @@ impl Slots {
 }
 
 impl Slot {
-    /// Gives the slot back at `now`.
-    pub fn release(self, now: MonoTime) {
-        self.freed_at.store(now.as_nanos(), Relaxed);
+    /// Gives the slot back; it was free since `freed`.
+    pub fn release(self, freed: MonoTime) {
+        self.freed_at.fetch_max(freed.as_nanos(), Relaxed);
         drop(self.permit);
     }
 }

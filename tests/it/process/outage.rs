@@ -19,6 +19,7 @@ use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio::time::{Instant, sleep_until};
 
+use super::setting::said;
 use crate::gate::Gate;
 use crate::program::{Program, scratch, tokencanary};
 
@@ -107,18 +108,6 @@ export:
             records: read(&self.records),
         }
     }
-}
-
-/// Waits until `program` says `before` on standard error, and gives the word after it.
-async fn said(program: &mut Program, before: &str) -> String {
-    let file = program.stdout_file().with_extension("err");
-    let look = async || {
-        let text = fs::read_to_string(&file).ok()?;
-        let (_, rest) = text.split_once(before)?;
-        let (word, _) = rest.split_once([' ', '\n'])?;
-        Some(word.to_owned())
-    };
-    program.until(&format!("`{before}`"), SOON, look).await
 }
 
 /// What a daemon left behind.
