@@ -5,14 +5,14 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use tokencanary::client::{Call, Cancel, Client, ClientSetup};
+use tokencanary::client::{Call, Cancel, Client, ClientSetup, Protocol};
 use tokencanary::clock::TimeAnchor;
-use tokencanary::config::{BaseUrl, Limits};
+use tokencanary::config::{BaseUrl, Limits, NetworkConfig, RequestConfig};
 use tokencanary::load::workload::Prompt;
 use tokencanary::measurement::{
     Api, CacheMode, ConnectionPolicy, Outcome, RequestRecord, Stream, StreamId, TraceIds,
 };
-use tokencanary::transport::TcpConnect;
+use tokencanary::transport::{Endpoint, TcpConnect};
 use tokio::time::sleep;
 
 use super::{One, TOKENS, micros, stagger};
@@ -47,7 +47,8 @@ impl Canary {
             model: OnceLock::new(),
         };
         let setup = ClientSetup {
-            url,
+            endpoint: Endpoint::new(url, NetworkConfig::default()).expect("no files"),
+            protocol: Protocol::new(Api::Chat, RequestConfig::default()).expect("no body"),
             headers: hyper::HeaderMap::new(),
             limits,
             connect: Arc::new(TcpConnect),

@@ -60,10 +60,7 @@ pub(crate) fn ok(stream: &Arc<Stream>, due: u64, tokens: &[u64]) -> Observed {
     line.last_token = tokens.last().map(at);
     line.end = tokens.last().map(at);
     for (read, after) in (0_u32..).zip(tokens) {
-        record.chunks.push(Chunk {
-            at: at(after),
-            read,
-        });
+        record.chunks.push(Chunk::exact(at(after), read));
     }
     record.tokens.input = Some(20);
     record.tokens.output = u32::try_from(tokens.len()).ok();

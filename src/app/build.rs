@@ -22,7 +22,7 @@ use super::join::{Join, Known};
 use super::ledger::Ledger;
 use super::{App, Extent, Outputs, Setup};
 use crate::aggregate::{Live, SampleRing, StreamRules, SummaryBuilder};
-use crate::client::{Cancel, Client, ClientSetup};
+use crate::client::{Cancel, Client, ClientSetup, Protocol};
 use crate::clock::TimeAnchor;
 use crate::config::{Arrivals, Config, ProbeConfig, ServerMetrics, TargetConfig};
 use crate::control::{Governor, Slots};
@@ -31,8 +31,8 @@ use crate::load::workload::{Sources, Workload};
 use crate::measurement::{RequestRecord, Stream, StreamId, TraceIds};
 use crate::scrape::Poll;
 use crate::telemetry::SelfMetrics;
-use crate::transport::Connect;
 use crate::transport::fetch::{Fetch, FetchTimeouts};
+use crate::transport::{Connect, Endpoint};
 
 /// Finished records that wait to be joined; a full queue delays the next arrivals, visibly.
 const RECORDS: usize = 2048;
@@ -68,7 +68,7 @@ pub(super) fn streams(config: &Config) -> anyhow::Result<Vec<StreamPlan<'_>>> {
                 id: StreamId(id),
                 target_index,
                 target: target.name.as_str().into(),
-                endpoint: target.url.to_string().into(),
+                endpoint: target.urls[0].to_string().into(),
                 probe: probe.name.as_str().into(),
                 api: target.api,
                 cache: probe.workload.cache,
@@ -301,7 +301,8 @@ impl Parts<'_> {
         } = plan;
         let anchor = self.shared.anchor;
         let client = Client::new(ClientSetup {
-            url: target.url.clone(),
+            endpoint: Endpoint::new(target.urls[0].clone(), target.network.clone())?,
+            protocol: Protocol::new(target.api, target.request.clone())?,
             headers: headers(target)?,
             limits: probe.limits,
             connect: Arc::clone(self.connect),
@@ -379,7 +380,7 @@ pub(super) fn poll(
 ) -> anyhow::Result<Option<Poll>> {
     let (url, headers) = match &target.server_metrics {
         ServerMetrics::Off => return Ok(None),
-        ServerMetrics::Auto => (format!("{}/metrics", target.url), headers(target)?),
+        ServerMetrics::Auto => (format!("{}/metrics", target.urls[0]), headers(target)?),
         // Another host may not see the target's credentials.
         ServerMetrics::Url(url) => (url.clone(), HeaderMap::new()),
     };

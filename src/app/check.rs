@@ -8,15 +8,15 @@ use anyhow::Context;
 use super::build::{fresh_ids, headers, poll, streams, unseeded};
 use super::discover::{DiscoverError, served};
 use crate::aggregate::SampleRing;
-use crate::client::{Call, Cancel, Client, ClientSetup};
+use crate::client::{Call, Cancel, Client, ClientSetup, Protocol};
 use crate::clock::TimeAnchor;
 use crate::config::Config;
 use crate::export::record::{RecordOptions, to_json_line};
 use crate::load::workload::Workload;
 use crate::measurement::{Observed, RequestRecord, StallRule};
 use crate::telemetry::SelfMetrics;
-use crate::transport::Connect;
 use crate::transport::fetch::{Fetch, FetchTimeouts};
+use crate::transport::{Connect, Endpoint};
 
 /// The list of models and the metrics page must come within this time.
 const ASIDE: Duration = Duration::from_secs(5);
@@ -85,7 +85,8 @@ pub async fn check_target(
         ring.push(sample);
     }
     let client = Client::new(ClientSetup {
-        url: plan.target.url.clone(),
+        endpoint: Endpoint::new(plan.target.urls[0].clone(), plan.target.network.clone())?,
+        protocol: Protocol::new(plan.target.api, plan.target.request.clone())?,
         headers: headers(plan.target)?,
         limits: plan.probe.limits,
         connect,

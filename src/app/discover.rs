@@ -80,7 +80,7 @@ fn names(served: &[String]) -> String {
 ///
 /// If it does not answer, does not list the configured one, or lists none or several.
 pub(super) async fn served(fetch: &Fetch, target: &TargetConfig) -> Result<String, DiscoverError> {
-    let url = format!("{}{MODELS_PATH}", target.url);
+    let url = format!("{}{MODELS_PATH}", target.urls[0]);
     let headers = super::build::headers(target).map_err(DiscoverError::Headers)?;
     let answer =
         fetch
@@ -124,7 +124,7 @@ pub async fn ask_model(target: &TargetConfig, anchor: TimeAnchor) -> Result<Stri
         total: ASK_LIMIT,
     };
     let fetch = Fetch::new(anchor, timeouts).map_err(|error| DiscoverError::Fetch {
-        url: target.url.to_string(),
+        url: target.urls[0].to_string(),
         error,
     })?;
     served(&fetch, target).await

@@ -106,7 +106,7 @@ async fn run_plan(args: &Args, mut plan: Plan, runtimes: &Runtimes) -> anyhow::R
         say(&format!("seed {seed}"));
     }
     let facts = RunFacts {
-        url: plan.config.targets[0].url.to_string(),
+        url: plan.config.targets[0].urls[0].to_string(),
         model: plan.config.targets[0].model.clone(),
         load: plan.load.clone(),
         seed: plan.config.seed,

@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use crate::app::Extent;
 use crate::config::{
-    Arrivals, BaseUrl, Config, DEFAULT_STALL, ExportConfig, GovernorConfig, Limits, ProbeConfig,
-    Secret, ServerMetrics, TargetConfig, WhenFull, WorkloadConfig,
+    Arrivals, Balance, BaseUrl, Config, DEFAULT_STALL, ExportConfig, GovernorConfig, Limits,
+    NetworkConfig, ProbeConfig, RequestConfig, Secret, ServerMetrics, TargetConfig, WhenFull,
+    WorkloadConfig,
 };
 use crate::measurement::{Api, CacheMode, ConnectionPolicy};
 
@@ -188,10 +189,14 @@ impl Load {
     fn target(&self, url: BaseUrl) -> TargetConfig {
         TargetConfig {
             name: "bench".to_owned(),
-            url,
+            urls: vec![url],
+            balance: Balance::default(),
+            network: NetworkConfig::default(),
             api: match self.endpoint_type {
                 EndpointType::Chat => Api::Chat,
             },
+            request: RequestConfig::default(),
+            tokenizer: None,
             model: self.model.clone(),
             api_key: self.api_key.as_deref().map(Secret::new),
             headers: Vec::new(),
@@ -252,7 +257,7 @@ mod tests {
         assert_eq!(probe.arrivals, Arrivals::Closed { concurrency: 1 });
         assert_eq!(plan.extent.count, Some(100));
         assert_eq!(
-            plan.config.targets[0].url.to_string(),
+            plan.config.targets[0].urls[0].to_string(),
             "http://localhost:8000"
         );
         assert!(probe.streaming);
@@ -270,7 +275,7 @@ mod tests {
              --random-seed 5 --no-streaming --api-key k",
         );
         let (target, probe) = (&plan.config.targets[0], &plan.config.probes[0]);
-        assert_eq!(target.url.to_string(), "http://box:9");
+        assert_eq!(target.urls[0].to_string(), "http://box:9");
         assert_eq!(target.model.as_deref(), Some("m"));
         assert_eq!(target.api_key, Some(Secret::new("k")));
         assert_eq!(probe.arrivals, Arrivals::Poisson { rate: 2.5 });

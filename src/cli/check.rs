@@ -85,7 +85,7 @@ fn problems(config: &Config, index: usize, checked: &Checked) -> Vec<String> {
         );
         problems.push(format!(
             "targets[{index}].url: `{}`: {what}\n  wanted: an answer with tokens from `{}`\n  hint: {}",
-            target.url,
+            target.urls[0],
             target.name,
             hint(record).unwrap_or("see the waterfall above"),
         ));

@@ -12,8 +12,9 @@ use crate::app::simulate::{SimulatePlan, Simulated, Speed};
 use crate::app::{Extent, Outputs, Runtimes, Setup, draw_seed, tcp};
 use crate::clock::TimeAnchor;
 use crate::config::{
-    Arrivals, BaseUrl, Config, DEFAULT_STALL, ExportConfig, GovernorConfig, Limits, ProbeConfig,
-    ServerMetrics, TargetConfig, WhenFull, WorkloadConfig,
+    Arrivals, Balance, BaseUrl, Config, DEFAULT_STALL, ExportConfig, GovernorConfig, Limits,
+    NetworkConfig, ProbeConfig, RequestConfig, ServerMetrics, TargetConfig, WhenFull,
+    WorkloadConfig,
 };
 use crate::measurement::{Api, CacheMode, ConnectionPolicy};
 
@@ -100,8 +101,12 @@ fn greet(simulated: SocketAddr, page: SocketAddr, seed: u64) {
 fn config(simulated: SocketAddr, seed: u64) -> anyhow::Result<Config> {
     let target = TargetConfig {
         name: "simulated".to_owned(),
-        url: BaseUrl::parse(&format!("http://{simulated}"))?,
+        urls: vec![BaseUrl::parse(&format!("http://{simulated}"))?],
+        balance: Balance::default(),
+        network: NetworkConfig::default(),
         api: Api::Chat,
+        request: RequestConfig::default(),
+        tokenizer: None,
         model: None,
         api_key: None,
         headers: Vec::new(),

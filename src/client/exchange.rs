@@ -12,17 +12,19 @@ use hyper::body::Incoming;
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use hyper::{Method, Request, Response};
 
-use super::chat;
+use super::protocol::{Protocol, error_in_body, request_error};
 use super::reading::{Ended, Reading};
 use super::rehearsal::Rehearsal;
 use super::watch::{Cancel, Gone, Watch};
 use crate::clock::{MonoTime, TimeAnchor};
-use crate::config::{BaseUrl, Limits};
+use crate::config::Limits;
 use crate::load::workload::Prompt;
 use crate::measurement::{
-    Chunk, Chunks, ConnectionPolicy, Outcome, RequestError, RequestRecord, Stream, TokenCounts,
+    Chunks, ConnectionPolicy, Outcome, RequestError, RequestRecord, Stream, TokenCounts,
 };
-use crate::transport::{Connect, ConnectError, Connection, Marks, Opened, Pool, SendFailure};
+use crate::transport::{
+    Connect, ConnectError, Connection, Endpoint, Marks, Opened, Pool, ReadMark, SendFailure,
+};
 
 /// After the protocol's last event a server has this long to end the body.
 const TAIL: Duration = Duration::from_secs(2);
@@ -37,8 +39,10 @@ const MAX_RESERVED_CHUNKS: u32 = 16 * 1024;
 
 /// What all requests of one stream have in common.
 pub struct ClientSetup {
-    /// Where the target listens.
-    pub url: BaseUrl,
+    /// Where the requests go.
+    pub endpoint: Endpoint,
+    /// What they say.
+    pub protocol: Protocol,
     /// Headers of every request, authorisation included.
     pub headers: HeaderMap,
     /// When a request is given up.
@@ -49,10 +53,19 @@ pub struct ClientSetup {
     pub anchor: TimeAnchor,
 }
 
+/// [`ClientSetup`], with the protocol shared.
+struct Setup {
+    endpoint: Endpoint,
+    protocol: Arc<Protocol>,
+    headers: HeaderMap,
+    limits: Limits,
+    connect: Arc<dyn Connect>,
+    anchor: TimeAnchor,
+}
+
 /// Sends requests of one stream.
 pub struct Client {
-    setup: ClientSetup,
-    uri: hyper::Uri,
+    setup: Setup,
     pool: Pool,
     rehearsal: Rehearsal,
 }
@@ -83,12 +96,17 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// If the URL's prefix and the API's path make no URI.
-    pub fn new(mut setup: ClientSetup) -> Result<Self, hyper::http::Error> {
-        let uri = hyper::Uri::builder()
-            .path_and_query(format!("{}{}", setup.url.prefix(), chat::PATH))
-            .build()?;
-        let host = HeaderValue::from_str(&setup.url.authority())?;
+    /// If the URL's host is no header value.
+    pub fn new(setup: ClientSetup) -> Result<Self, hyper::http::Error> {
+        let ClientSetup {
+            endpoint,
+            protocol,
+            mut headers,
+            limits,
+            connect,
+            anchor,
+        } = setup;
+        let host = HeaderValue::from_str(&endpoint.url().authority())?;
         let agent = concat!(
             "tokencanary/",
             env!("CARGO_PKG_VERSION"),
@@ -106,11 +124,23 @@ impl Client {
                 HeaderValue::from_static("identity"),
             ),
         ] {
-            setup.headers.entry(name).or_insert(value);
+            headers.entry(name).or_insert(value);
+        }
+        for (name, value) in protocol.headers() {
+            let name = HeaderName::from_static(name);
+            headers
+                .entry(name)
+                .or_insert(HeaderValue::from_static(value));
         }
         Ok(Self {
-            setup,
-            uri,
+            setup: Setup {
+                endpoint,
+                protocol: Arc::new(protocol),
+                headers,
+                limits,
+                connect,
+                anchor,
+            },
             pool: Pool::default(),
             rehearsal: Rehearsal::default(),
         })
@@ -162,7 +192,7 @@ impl Client {
         let request = self.request(&record, prompt);
         let played = self
             .rehearsal
-            .play(request, record, self.setup.anchor)
+            .play(request, record, (&self.setup.protocol, self.setup.anchor))
             .await;
         played.is_some()
     }
@@ -182,10 +212,18 @@ impl Client {
 
     fn request(&self, record: &RequestRecord, prompt: &Prompt) -> Request<Full<Bytes>> {
         let Stream { streaming, .. } = *record.stream;
-        let body = chat::body(record.stream.model(), prompt, streaming);
+        let protocol = &self.setup.protocol;
+        let ask = protocol.ask(record.stream.model(), prompt, streaming);
+        let path = format!(
+            "{}{}",
+            self.setup.endpoint.url().prefix(),
+            protocol.path(&ask)
+        );
+        let body = protocol.body(&ask);
         let mut request = Request::new(Full::new(Bytes::from(body)));
         *request.method_mut() = Method::POST;
-        *request.uri_mut() = self.uri.clone();
+        // A path that is no URI is refused by the server, visibly.
+        *request.uri_mut() = path.parse().unwrap_or_default();
         let headers = request.headers_mut();
         *headers = self.setup.headers.clone();
         let accept = if streaming {
@@ -302,16 +340,20 @@ impl Exchange<'_> {
         let deadline = self.start + setup.limits.connect.min(setup.limits.total);
         let opened = self
             .watch
-            .until(deadline, setup.connect.open(&setup.url, setup.anchor))
+            .until(deadline, setup.connect.open(&setup.endpoint, setup.anchor))
             .await
             .map_err(|gone| Failed::from((gone, Outcome::TimeoutConnect)))?;
         let Opened {
             wire,
             resolved,
             connected,
+            tls,
+            http2: _,
         } = opened.map_err(|error| self.not_opened(&error))?;
         self.record.timeline.resolved = resolved;
         self.record.timeline.connected = Some(connected);
+        self.record.timeline.tls_done = tls.map(|tls| tls.done);
+        self.record.certificate_expiry = tls.and_then(|tls| tls.certificate_expiry);
         Connection::start(wire, setup.anchor)
             .await
             .map_err(|error| Failed(Outcome::Connect, Some(broken(&with_source(&error)))))
@@ -326,11 +368,17 @@ impl Exchange<'_> {
                 self.record.timeline.resolved = *resolved;
                 (Outcome::Connect, source.kind().to_string())
             }
+            ConnectError::Tls {
+                resolved,
+                connected,
+                ..
+            } => {
+                self.record.timeline.resolved = *resolved;
+                self.record.timeline.connected = Some(*connected);
+                (Outcome::Tls, "handshake".to_owned())
+            }
         };
-        Failed(
-            outcome,
-            Some(chat::request_error(&kind, &error.to_string())),
-        )
+        Failed(outcome, Some(request_error(&kind, &error.to_string())))
     }
 
     /// The next limit that can pass, and the outcome it would bring.
@@ -353,7 +401,7 @@ impl Exchange<'_> {
         response: Response<Incoming>,
         marks: &Marks,
     ) -> Result<bool, Failed> {
-        let mut reading = Reading::new();
+        let mut reading = Reading::new(Arc::clone(&self.client.setup.protocol));
         if let Some(encoding) = unasked_encoding(response.headers()) {
             reading.encoded(encoding);
         }
@@ -424,7 +472,7 @@ impl Exchange<'_> {
                 Ok(Some(Err(_))) | Err(Gone::Late) => break false,
             }
         };
-        let error = chat::error_in(&kept).unwrap_or_else(|| {
+        let error = error_in_body(&kept).unwrap_or_else(|| {
             let text = String::from_utf8_lossy(&kept);
             let wait = retry_after.as_ref().and_then(|value| value.to_str().ok());
             let message = match (text.trim(), wait) {
@@ -432,7 +480,7 @@ impl Exchange<'_> {
                 ("", None) => status.to_string(),
                 (text, _) => text.to_owned(),
             };
-            chat::request_error("status", &message)
+            request_error("status", &message)
         });
         self.record.error = Some(error);
         self.record.outcome = Outcome::HttpStatus;
@@ -441,14 +489,9 @@ impl Exchange<'_> {
     }
 
     /// The read that completed what just came out of the connection.
-    fn last_read(&self, marks: &Marks) -> Chunk {
-        match marks.last_read() {
-            Some((at, read)) => Chunk { at, read },
-            None => Chunk {
-                at: self.client.setup.anchor.now(),
-                read: 0,
-            },
-        }
+    fn last_read(&self, marks: &Marks) -> ReadMark {
+        let now = || ReadMark::user(self.client.setup.anchor.now(), 0);
+        marks.last_read().unwrap_or_else(now)
     }
 }
 
@@ -472,7 +515,7 @@ fn not_answered(failure: &SendFailure) -> Failed {
 }
 
 fn broken(message: &str) -> RequestError {
-    chat::request_error("connection broken", message)
+    request_error("connection broken", message)
 }
 
 /// hyper's message and the I/O error below it.

@@ -7,12 +7,12 @@
 //! |---|---|---|---|
 //! | `client` | `Client` | speak one LLM protocol, return one record | retry, average, decide |
 
-mod chat;
 mod exchange;
+mod framing;
 mod models;
+mod protocol;
 mod reading;
 mod rehearsal;
-mod sse;
 mod watch;
 
 #[cfg(test)]
@@ -20,4 +20,6 @@ mod tests;
 
 pub use exchange::{Call, Client, ClientSetup};
 pub use models::{MODELS_PATH, served_models};
+pub use protocol::{Protocol, ProtocolError};
+pub use reading::{Ended, Reading};
 pub use watch::Cancel;

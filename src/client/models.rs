@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use super::chat::plain;
+use super::protocol::plain;
 
 /// Longest name that is taken.
 const MAX_NAME: usize = 256;

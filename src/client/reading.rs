@@ -3,14 +3,19 @@
 //! What the body is, is found by looking at it and not by trusting its content type: an event
 //! stream, one JSON value, or something that is neither.
 
-use super::chat::{self, Said, Usage, request_error};
-use super::sse::{Event, EventTooLarge, MAX_EVENT, SseDecoder};
+use std::sync::Arc;
+
+use super::framing::{
+    ArrayDecoder, Event, EventTooLarge, Framing, LineDecoder, MAX_EVENT, SseDecoder,
+};
+use super::protocol::{Channel, Protocol, Said, Usage, request_error};
 use crate::clock::MonoTime;
 use crate::measurement::{Chunk, Outcome, RequestError, RequestRecord, TokenSource};
+use crate::transport::ReadMark;
 
 /// How a body ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Ended {
+pub enum Ended {
     /// As HTTP says a body ends.
     Complete,
     /// The connection broke before.
@@ -22,6 +27,8 @@ pub(super) enum Ended {
 enum Form {
     Unknown,
     Events(SseDecoder),
+    Lines(LineDecoder),
+    Array(ArrayDecoder),
     /// One JSON value, kept until it is whole.
     Json(Vec<u8>),
     /// The beginning of something else.
@@ -34,7 +41,9 @@ const MAX_CHUNKS: usize = 1 << 18;
 const MAX_KEPT: usize = 300;
 
 /// The reading of one response.
-pub(super) struct Reading {
+#[derive(Debug)]
+pub struct Reading {
+    protocol: Arc<Protocol>,
     form: Form,
     facts: Facts,
 }
@@ -64,49 +73,64 @@ struct Facts {
 }
 
 impl Reading {
-    pub(super) fn new() -> Self {
+    /// A response of `protocol` of which nothing came yet.
+    #[must_use]
+    pub fn new(protocol: Arc<Protocol>) -> Self {
         Self {
+            protocol,
             form: Form::Unknown,
             facts: Facts::default(),
         }
     }
 
     /// Whether the protocol's last event came: nothing that matters can follow.
-    pub(super) fn is_done(&self) -> bool {
+    #[must_use]
+    pub fn is_done(&self) -> bool {
         self.facts.stage >= Stage::Done
     }
 
     /// Whether what came so far settles the outcome, so that the rest need not be read.
-    pub(super) fn is_settled(&self) -> bool {
+    #[must_use]
+    pub fn is_settled(&self) -> bool {
         self.facts.stage == Stage::Settled
     }
 
     /// The body cannot be read: it is encoded in a way we did not ask for.
-    pub(super) fn encoded(&mut self, encoding: &str) {
+    pub fn encoded(&mut self, encoding: &str) {
         let message = format!("content encoding `{encoding}` is not available in this version");
         self.facts.corrupt = Some(request_error("content encoding", &message));
         self.facts.stage = Stage::Settled;
     }
 
-    /// Takes the bytes of one frame, completed by the read `read`, which returned at `at`.
-    pub(super) fn take(&mut self, bytes: &[u8], chunk: Chunk, record: &mut RequestRecord) {
-        record.timeline.first_byte.get_or_insert(chunk.at);
+    /// Takes bytes of the body that `read` completed.
+    pub fn take(&mut self, bytes: &[u8], read: ReadMark, record: &mut RequestRecord) {
+        record.timeline.first_byte.get_or_insert(read.at);
         record.bytes += bytes.len() as u64;
         if matches!(self.form, Form::Unknown) {
-            self.form = Form::of(bytes);
+            self.form = Form::of(bytes, self.protocol.framing(), record.stream.streaming);
         }
+        let (facts, protocol) = (&mut self.facts, &*self.protocol);
+        let on_event = |event: Event<'_>| facts.event(protocol, event, (read, &mut *record));
+        let fed = match &mut self.form {
+            Form::Events(decoder) => decoder.feed(bytes, on_event),
+            Form::Lines(decoder) => decoder.feed(bytes, on_event),
+            Form::Array(decoder) => decoder.feed(bytes, on_event),
+            Form::Unknown | Form::Json(_) | Form::Other(_) => Ok(()),
+        };
+        if let Err(too_large) = fed {
+            self.facts
+                .corrupt
+                .get_or_insert_with(|| too_large_error(too_large));
+            self.form = Form::Other(Vec::new());
+        }
+        self.keep(bytes);
+    }
+
+    /// Keeps bytes of a body that is no stream of events.
+    fn keep(&mut self, bytes: &[u8]) {
         let facts = &mut self.facts;
         match &mut self.form {
-            Form::Unknown => {}
-            Form::Events(decoder) => {
-                let fed = decoder.feed(bytes, |event| facts.event(event, chunk, record));
-                if let Err(too_large) = fed {
-                    facts
-                        .corrupt
-                        .get_or_insert_with(|| too_large_error(too_large));
-                    self.form = Form::Other(Vec::new());
-                }
-            }
+            Form::Unknown | Form::Events(_) | Form::Lines(_) | Form::Array(_) => {}
             Form::Json(kept) if kept.len() + bytes.len() > MAX_EVENT => {
                 facts.stage = Stage::Settled;
                 facts
@@ -126,14 +150,23 @@ impl Reading {
     }
 
     /// The body ended at `last`: fills counts, error and outcome of `record`.
-    pub(super) fn end(mut self, ended: Ended, last: Chunk, record: &mut RequestRecord) {
-        let facts = &mut self.facts;
+    pub fn end(mut self, ended: Ended, last: ReadMark, record: &mut RequestRecord) {
+        let (facts, protocol) = (&mut self.facts, &*self.protocol);
+        let on_event = |event: Event<'_>| facts.event(protocol, event, (last, &mut *record));
         let outcome = match &mut self.form {
             Form::Events(decoder) => {
-                decoder.finish(|event| facts.event(event, last, record));
+                decoder.finish(on_event);
                 None
             }
-            Form::Json(body) => Some(facts.whole(body, (ended, last.at), record)),
+            Form::Lines(decoder) => {
+                decoder.finish(on_event);
+                None
+            }
+            Form::Array(decoder) => {
+                decoder.finish(on_event);
+                None
+            }
+            Form::Json(body) => Some(facts.whole(protocol, body, (ended, last.at), record)),
             Form::Other(body) if facts.corrupt.is_none() => {
                 let beginning = String::from_utf8_lossy(body);
                 facts.corrupt = Some(request_error("not an event stream", beginning.trim()));
@@ -168,19 +201,27 @@ fn too_large_error(error: EventTooLarge) -> RequestError {
 }
 
 impl Form {
-    fn of(bytes: &[u8]) -> Self {
-        match bytes.iter().find(|byte| !byte.is_ascii_whitespace()) {
-            None => Self::Unknown,
-            Some(b'{' | b'[') => Self::Json(Vec::new()),
-            Some(b'<') => Self::Other(Vec::new()),
-            Some(_) => Self::Events(SseDecoder::default()),
+    fn of(bytes: &[u8], framing: Framing, streaming: bool) -> Self {
+        let first = bytes.iter().find(|byte| !byte.is_ascii_whitespace());
+        match (first, framing) {
+            (None, _) => Self::Unknown,
+            (Some(b'{'), Framing::Lines) if streaming => Self::Lines(LineDecoder::default()),
+            (Some(b'['), Framing::Array) if streaming => Self::Array(ArrayDecoder::default()),
+            (Some(b'{' | b'['), _) => Self::Json(Vec::new()),
+            (Some(b'<'), _) => Self::Other(Vec::new()),
+            (Some(_), _) => Self::Events(SseDecoder::default()),
         }
     }
 }
 
 impl Facts {
-    fn event(&mut self, event: Event<'_>, chunk: Chunk, record: &mut RequestRecord) {
-        record.timeline.first_event.get_or_insert(chunk.at);
+    fn event(
+        &mut self,
+        protocol: &Protocol,
+        event: Event<'_>,
+        (read, record): (ReadMark, &mut RequestRecord),
+    ) {
+        record.timeline.first_event.get_or_insert(read.at);
         if self.stage >= Stage::Done || event.data.trim_ascii() == b"[DONE]" {
             self.stage = self.stage.max(Stage::Done);
             return;
@@ -188,8 +229,9 @@ impl Facts {
         if event.data.first() == Some(&b':') {
             return; // a keep-alive comment that a gateway wrapped into a data field
         }
-        match chat::read(event.data) {
-            Ok(said) => self.take(said, chunk, record),
+        let mut said = Said::default();
+        match protocol.read(event, &mut said) {
+            Ok(()) => self.take(said, read, record),
             Err(_) if event.name == b"error" => {
                 let text = String::from_utf8_lossy(event.data);
                 self.error
@@ -202,10 +244,10 @@ impl Facts {
         }
     }
 
-    fn take(&mut self, said: Said, chunk: Chunk, record: &mut RequestRecord) {
-        if said.token {
+    fn take(&mut self, said: Said<'_>, read: ReadMark, record: &mut RequestRecord) {
+        if said.has_token() {
             if record.timeline.first_token.is_none() {
-                record.timeline.first_token = Some(chunk.at);
+                record.timeline.first_token = Some(read.at);
                 let counted = said
                     .usage
                     .and_then(|usage| usage.output)
@@ -213,12 +255,13 @@ impl Facts {
                 record.tokens.in_first_chunk = counted;
                 self.counted = counted.is_some();
             }
-            if said.output {
-                record.timeline.first_output.get_or_insert(chunk.at);
+            let is_output = |channel| channel != Channel::Reasoning;
+            if said.pieces().any(|piece| is_output(piece.channel)) {
+                record.timeline.first_output.get_or_insert(read.at);
             }
-            record.timeline.last_token = Some(chunk.at);
+            record.timeline.last_token = Some(read.at);
             if record.chunks.len() < MAX_CHUNKS {
-                record.chunks.push(chunk);
+                record.chunks.push(Chunk::exact(read.at, read.number));
             } else {
                 self.stage = Stage::Settled;
                 let message = format!("more than {MAX_CHUNKS} chunks");
@@ -230,7 +273,7 @@ impl Facts {
     }
 
     /// What every event may hold, token or not.
-    fn note(&mut self, said: Said, record: &mut RequestRecord) {
+    fn note(&mut self, said: Said<'_>, record: &mut RequestRecord) {
         self.usage = said.usage.or(self.usage);
         if let Some(error) = said.error {
             self.error.get_or_insert(error);
@@ -250,19 +293,25 @@ impl Facts {
     /// that would not stream.
     fn whole(
         &mut self,
+        protocol: &Protocol,
         body: &[u8],
         (ended, at): (Ended, MonoTime),
         record: &mut RequestRecord,
     ) -> Outcome {
-        let said = match chat::read(body) {
-            Ok(said) => said,
+        let mut said = Said::default();
+        let event = Event {
+            name: b"",
+            data: body,
+        };
+        match protocol.read(event, &mut said) {
+            Ok(()) => {}
             Err(_) if ended == Ended::Broken => return Outcome::StreamCut,
             Err(error) => {
                 self.corrupt = Some(request_error("bad JSON", &error.to_string()));
                 return Outcome::Malformed;
             }
-        };
-        let has_token = said.token;
+        }
+        let has_token = said.has_token() || said.answers > 0;
         self.note(said, record);
         if self.error.is_some() {
             return Outcome::StreamError;

@@ -7,6 +7,7 @@
 //! with a short stream.
 
 use std::fmt::Write;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
@@ -14,10 +15,11 @@ use hyper::Request;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use tokio::sync::Mutex;
 
+use super::protocol::Protocol;
 use super::reading::{Ended, Reading};
 use crate::clock::TimeAnchor;
-use crate::measurement::{Chunk, RequestRecord};
-use crate::transport::{Connection, Wire};
+use crate::measurement::RequestRecord;
+use crate::transport::{Connection, ReadMark, Wire};
 
 /// Room in the pipe: a prompt of some thousand tokens.
 const PIPE: usize = 64 * 1024;
@@ -46,7 +48,7 @@ impl Rehearsal {
         &self,
         request: Request<Full<Bytes>>,
         mut record: RequestRecord,
-        anchor: TimeAnchor,
+        (protocol, anchor): (&Arc<Protocol>, TimeAnchor),
     ) -> Option<()> {
         let mut stage = self.0.lock().await;
         let Stage {
@@ -64,16 +66,11 @@ impl Rehearsal {
         };
         let (response, ()) = tokio::join!(connection.send(request), answer(&mut partner));
         let mut body = response.ok()?.into_body();
-        let mut reading = Reading::new();
-        let mut last = Chunk {
-            at: anchor.now(),
-            read: 0,
-        };
+        let mut reading = Reading::new(Arc::clone(protocol));
+        let mut last = ReadMark::user(anchor.now(), 0);
         while let Some(Ok(frame)) = body.frame().await {
-            if let (Ok(data), Some((at, read))) =
-                (frame.into_data(), connection.marks().last_read())
-            {
-                last = Chunk { at, read };
+            if let (Ok(data), Some(read)) = (frame.into_data(), connection.marks().last_read()) {
+                last = read;
                 reading.take(&data, last, &mut record);
             }
         }

@@ -9,13 +9,13 @@ use tokio::sync::Mutex;
 
 use super::*;
 use crate::clock::{MonoTime, TimeAnchor};
-use crate::config::{BaseUrl, Limits};
+use crate::config::{BaseUrl, Limits, NetworkConfig, RequestConfig};
 use crate::load::workload::Prompt;
 use crate::measurement::{
     Api, CacheMode, ConnectionPolicy, Outcome, RequestRecord, Stream, StreamId, TokenSource,
     TraceIds,
 };
-use crate::transport::{Connect, ConnectError, Opened, Opening, Wire};
+use crate::transport::{Connect, ConnectError, Endpoint, Opened, Opening, Wire};
 
 /// One step of the peer: wait, then write these bytes.
 type Step = (u64, &'static str);
@@ -29,11 +29,11 @@ struct Scripted {
 }
 
 impl Connect for Scripted {
-    fn open<'a>(&'a self, url: &'a BaseUrl, anchor: TimeAnchor) -> Opening<'a> {
+    fn open<'a>(&'a self, endpoint: &'a Endpoint, anchor: TimeAnchor) -> Opening<'a> {
         Box::pin(async move {
             let Some(script) = self.scripts.lock().await.next() else {
                 return Err(ConnectError::Refused {
-                    authority: url.authority(),
+                    authority: endpoint.url().authority(),
                     resolved: None,
                     source: std::io::ErrorKind::ConnectionRefused.into(),
                 });
@@ -44,9 +44,16 @@ impl Connect for Scripted {
                 wire: Wire::Pipe(ours),
                 resolved: None,
                 connected: anchor.now(),
+                tls: None,
+                http2: false,
             })
         })
     }
+}
+
+fn endpoint() -> Endpoint {
+    let url = BaseUrl::parse("http://sim:1").expect("good");
+    Endpoint::new(url, NetworkConfig::default()).expect("no files")
 }
 
 async fn play(mut peer: DuplexStream, script: Script) {
@@ -94,7 +101,8 @@ impl Default for Setup {
 async fn exchange(scripts: Vec<Script>, setup: Setup) -> Vec<RequestRecord> {
     let anchor = TimeAnchor::start();
     let client = Client::new(ClientSetup {
-        url: BaseUrl::parse("http://sim:1").expect("good"),
+        endpoint: endpoint(),
+        protocol: Protocol::new(Api::Chat, RequestConfig::default()).expect("no body"),
         headers: HeaderMap::new(),
         limits: setup.limits,
         connect: Arc::new(Scripted {
@@ -403,7 +411,8 @@ async fn a_unary_answer_has_a_service_time_and_no_first_token() {
 async fn a_rehearsal_touches_no_network_and_can_be_repeated() {
     let anchor = TimeAnchor::start();
     let client = Client::new(ClientSetup {
-        url: BaseUrl::parse("http://sim:1").expect("good"),
+        endpoint: endpoint(),
+        protocol: Protocol::new(Api::Chat, RequestConfig::default()).expect("no body"),
         headers: HeaderMap::new(),
         limits: Limits::PROBE,
         connect: Arc::new(Scripted {

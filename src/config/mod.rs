@@ -19,10 +19,12 @@ mod yaml;
 pub use diagnostic::{Diagnostic, Diagnostics, Origin, Problem};
 pub use load::{FlagOverride, Format, environment, from_text, load};
 pub use model::{
-    Arrivals, Config, DEFAULT_STALL, ExportConfig, FilesConfig, GovernorConfig, HttpConfig, Limits,
-    OtlpConfig, ProbeConfig, Secret, ServerMetrics, TargetConfig, WhenFull, WorkloadConfig,
+    AddressFamily, Arrivals, Balance, Config, DEFAULT_STALL, ExportConfig, FilesConfig,
+    GovernorConfig, HttpConfig, HttpVersion, LengthField, Limits, NetworkConfig, OtlpConfig,
+    ProbeConfig, ProxyConfig, RequestConfig, Secret, ServerMetrics, TargetConfig, TlsConfig,
+    TokenizerConfig, WhenFull, WorkloadConfig,
 };
-pub use url::{BaseUrl, UrlError};
+pub use url::{BaseUrl, Scheme, UrlError};
 
 #[cfg(test)]
 mod tests;

@@ -34,10 +34,18 @@ pub struct Config {
 pub struct TargetConfig {
     /// Unique name; a label value.
     pub name: String,
-    /// Where it listens.
-    pub url: BaseUrl,
+    /// Where it listens: at least one address, each an endpoint.
+    pub urls: Vec<BaseUrl>,
+    /// Which of several addresses an arrival goes to.
+    pub balance: Balance,
+    /// How the addresses are reached.
+    pub network: NetworkConfig,
     /// Protocol.
     pub api: Api,
+    /// What requests of that protocol look like.
+    pub request: RequestConfig,
+    /// Counts tokens where the server does not.
+    pub tokenizer: Option<TokenizerConfig>,
     /// Model to ask for; absent: the only one in `/v1/models`.
     pub model: Option<String>,
     /// Bearer token.
@@ -48,6 +56,134 @@ pub struct TargetConfig {
     pub server_metrics: ServerMetrics,
     /// Interval of reading that page.
     pub server_metrics_every: Duration,
+}
+
+/// Which of several addresses an arrival goes to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Balance {
+    /// One after the other.
+    #[default]
+    RoundRobin,
+    /// Any, each with the same chance.
+    Random,
+    /// The one with the fewest of our requests in flight; the first of several.
+    LeastInFlight,
+}
+
+/// How an address is reached.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct NetworkConfig {
+    /// Version of HTTP.
+    pub http: HttpVersion,
+    /// What is trusted, and who we are (`https` only).
+    pub tls: TlsConfig,
+    /// A proxy that is asked to `CONNECT`.
+    pub proxy: Option<ProxyConfig>,
+    /// Which addresses of a host name are tried.
+    pub family: AddressFamily,
+    /// A pooled connection older than this is not used again, so that names are resolved anew.
+    pub reuse_for: Option<Duration>,
+}
+
+/// Version of HTTP.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum HttpVersion {
+    /// HTTP/1.1.
+    #[default]
+    Http1,
+    /// HTTP/2, without asking (prior knowledge).
+    Http2,
+    /// What the server picks in the TLS handshake (ALPN); HTTP/1.1 without TLS.
+    Auto,
+}
+
+/// TLS of one target.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct TlsConfig {
+    /// File of PEM certificates that are trusted instead of the system's.
+    pub ca: Option<PathBuf>,
+    /// File of our own PEM certificate chain.
+    pub cert: Option<PathBuf>,
+    /// File of its PEM private key.
+    pub key: Option<PathBuf>,
+    /// Name the server must prove, and that it is asked for, instead of the URL's host.
+    pub server_name: Option<String>,
+}
+
+/// A forward proxy.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProxyConfig {
+    /// Where it listens; `http` only.
+    pub url: BaseUrl,
+    /// Value of `proxy-authorization`.
+    pub authorization: Option<Secret>,
+}
+
+/// Which addresses of a host name are tried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum AddressFamily {
+    /// All, in the resolver's order, one after the other.
+    #[default]
+    Any,
+    /// Version 4 only.
+    Ipv4,
+    /// Version 6 only.
+    Ipv6,
+}
+
+/// What requests of a target's protocol look like.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RequestConfig {
+    /// Path below the address, instead of the protocol's own.
+    pub path: Option<String>,
+    /// Whether a stream is asked for usage (`stream_options`).
+    pub usage: bool,
+    /// How the protocol of `OpenAI` chat names the length.
+    pub length: LengthField,
+    /// Whether `min_tokens` and `ignore_eos` are sent, so that the answer has the length asked
+    /// for.
+    pub exact_length: bool,
+    /// Further fields of the body, laid over it.
+    pub extra: serde_json::Map<String, serde_json::Value>,
+    /// The body (`raw`), or the template that makes it (`template`).
+    pub body: Option<String>,
+    /// JSON path to the text of the answer (`raw` and `template`).
+    pub text: Option<String>,
+}
+
+/// How the length of an answer is named.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum LengthField {
+    /// `max_tokens`.
+    #[default]
+    MaxTokens,
+    /// `max_completion_tokens`.
+    MaxCompletionTokens,
+}
+
+impl Default for RequestConfig {
+    fn default() -> Self {
+        Self {
+            path: None,
+            usage: true,
+            length: LengthField::MaxTokens,
+            exact_length: true,
+            extra: serde_json::Map::new(),
+            body: None,
+            text: None,
+        }
+    }
+}
+
+/// A local tokenizer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TokenizerConfig {
+    /// A `tokenizer.json`.
+    Json(PathBuf),
+    /// A file of tiktoken ranks, as in `o200k_base.tiktoken`.
+    Tiktoken(PathBuf),
+    /// No file: words and punctuation are counted.
+    Words,
 }
 
 /// Where a target's metrics page is.

@@ -49,8 +49,12 @@ fn what_is_left_out_holds_its_default() {
         drain: Duration::from_secs(4),
         targets: vec![TargetConfig {
             name: "local".to_owned(),
-            url: BaseUrl::parse("http://127.0.0.1:8000").expect("a good URL"),
+            urls: vec![BaseUrl::parse("http://127.0.0.1:8000").expect("a good URL")],
+            balance: Balance::default(),
+            network: NetworkConfig::default(),
             api: Api::Chat,
+            request: RequestConfig::default(),
+            tokenizer: None,
             model: None,
             api_key: None,
             headers: Vec::new(),

@@ -1,45 +1,58 @@
-//! The URL of a target: plain HTTP, a host, a port, perhaps a path in front of the API's own.
+//! The URL of a target: scheme, host, port, perhaps a path in front of the API's own; or the
+//! path of a Unix socket.
 
 use std::fmt;
 
 /// Where a target listens. Paths of the API are appended to [`BaseUrl::prefix`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BaseUrl {
+    scheme: Scheme,
+    /// For a Unix socket its path.
     host: String,
     port: u16,
     prefix: String,
 }
 
-/// Why a text is not a usable target URL.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum UrlError {
-    /// `https://`: TLS is not built yet.
-    #[error("`https` is not available in this version")]
-    Tls,
-    /// Something else.
-    #[error("{0}")]
-    Invalid(String),
+/// What carries the bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scheme {
+    /// TCP.
+    Http,
+    /// TLS over TCP.
+    Https,
+    /// A Unix socket.
+    Unix,
 }
 
+/// Why a text is not a usable target URL.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct UrlError(String);
+
 impl BaseUrl {
-    /// Reads `http://host[:port][/prefix]`. A final `/` or `/v1` is dropped, since the paths of
-    /// the API bring their own.
+    /// Reads `http[s]://host[:port][/prefix]` or `unix:///path`. A final `/` or `/v1` is dropped,
+    /// since the paths of the API bring their own.
     ///
     /// # Errors
     ///
     /// On another scheme, user information, a query, a bad port, or no host.
     pub fn parse(text: &str) -> Result<Self, UrlError> {
-        let rest = match text.split_once("://") {
-            Some(("http", rest)) => rest,
-            Some(("https", _)) => return Err(UrlError::Tls),
-            Some((scheme, _)) => return invalid(format!("scheme `{scheme}` is not `http`")),
+        let (scheme, rest) = match text.split_once("://") {
+            Some(("http", rest)) => (Scheme::Http, rest),
+            Some(("https", rest)) => (Scheme::Https, rest),
+            Some(("unix", path)) => return Self::socket(path),
+            Some((scheme, _)) => {
+                return invalid(format!(
+                    "scheme `{scheme}` is not `http`, `https` or `unix`"
+                ));
+            }
             None => return invalid("no scheme; wanted `http://host:port`".to_owned()),
         };
         if rest.contains(['?', '#', '@']) || rest.contains(char::is_whitespace) {
-            return invalid("only host, port and path may follow `http://`".to_owned());
+            return invalid("only host, port and path may follow the scheme".to_owned());
         }
         let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
-        let (host, port) = split_port(authority)?;
+        let (host, port) = split_port(authority, scheme)?;
         let path = path.trim_end_matches('/');
         let path = path
             .strip_suffix("v1")
@@ -52,19 +65,38 @@ impl BaseUrl {
             format!("/{path}")
         };
         Ok(Self {
+            scheme,
             host: host.to_owned(),
             port,
             prefix,
         })
     }
 
-    /// Host name or address; an IPv6 address without brackets.
+    fn socket(path: &str) -> Result<Self, UrlError> {
+        if !path.starts_with('/') || path.len() < 2 || path.contains('\0') {
+            return invalid("wanted `unix:///absolute/path`".to_owned());
+        }
+        Ok(Self {
+            scheme: Scheme::Unix,
+            host: path.to_owned(),
+            port: 0,
+            prefix: String::new(),
+        })
+    }
+
+    /// What carries the bytes.
+    #[must_use]
+    pub const fn scheme(&self) -> Scheme {
+        self.scheme
+    }
+
+    /// Host name or address; an IPv6 address without brackets. Of a Unix socket: its path.
     #[must_use]
     pub fn host(&self) -> &str {
         &self.host
     }
 
-    /// Port.
+    /// Port; 0 for a Unix socket.
     #[must_use]
     pub const fn port(&self) -> u16 {
         self.port
@@ -79,7 +111,9 @@ impl BaseUrl {
     /// The value of the `Host` header.
     #[must_use]
     pub fn authority(&self) -> String {
-        if self.host.contains(':') {
+        if self.scheme == Scheme::Unix {
+            "localhost".to_owned()
+        } else if self.host.contains(':') {
             format!("[{}]:{}", self.host, self.port)
         } else {
             format!("{}:{}", self.host, self.port)
@@ -89,15 +123,19 @@ impl BaseUrl {
 
 impl fmt::Display for BaseUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "http://{}{}", self.authority(), self.prefix)
+        match self.scheme {
+            Scheme::Unix => write!(f, "unix://{}", self.host),
+            Scheme::Https => write!(f, "https://{}{}", self.authority(), self.prefix),
+            Scheme::Http => write!(f, "http://{}{}", self.authority(), self.prefix),
+        }
     }
 }
 
 fn invalid<T>(what: String) -> Result<T, UrlError> {
-    Err(UrlError::Invalid(what))
+    Err(UrlError(what))
 }
 
-fn split_port(authority: &str) -> Result<(&str, u16), UrlError> {
+fn split_port(authority: &str, scheme: Scheme) -> Result<(&str, u16), UrlError> {
     let (host, port) = match authority.strip_prefix('[') {
         Some(rest) => match rest.split_once(']') {
             Some((host, "")) => (host, None),
@@ -113,6 +151,7 @@ fn split_port(authority: &str) -> Result<(&str, u16), UrlError> {
         return invalid("the host is empty".to_owned());
     }
     match port {
+        None if scheme == Scheme::Https => Ok((host, 443)),
         None => Ok((host, 80)),
         Some(text) => match text.parse() {
             Ok(0) | Err(_) => invalid(format!("port `{text}` is not from 1 to 65535")),
@@ -134,6 +173,8 @@ mod tests {
             ("http://gw/team-a/v1", "gw", 80, "/team-a"),
             ("http://gw/nov1", "gw", 80, "/nov1"),
             ("http://[::1]:9/x", "::1", 9, "/x"),
+            ("https://api.example/v1", "api.example", 443, ""),
+            ("unix:///run/vllm.sock", "/run/vllm.sock", 0, ""),
         ] {
             let url = BaseUrl::parse(text).expect("a good URL");
             assert_eq!(
@@ -146,7 +187,6 @@ mod tests {
 
     #[test]
     fn bad_urls_say_what_is_wrong() {
-        assert_eq!(BaseUrl::parse("https://x"), Err(UrlError::Tls));
         for text in [
             "x:8000",
             "ftp://x",
@@ -156,11 +196,10 @@ mod tests {
             "http://x:99999",
             "http://x/?a=1",
             "http://[::1",
+            "unix://run/x",
+            "unix:///",
         ] {
-            assert!(
-                matches!(BaseUrl::parse(text), Err(UrlError::Invalid(_))),
-                "{text}"
-            );
+            assert!(BaseUrl::parse(text).is_err(), "{text}");
         }
     }
 }

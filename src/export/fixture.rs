@@ -103,7 +103,7 @@ pub(super) fn streamed() -> Observed {
     time.end = Some(us(start + 43_400));
     for (read, offset) in (0..).zip([10_200, 12_000, 13_000, 43_000]) {
         let at = us(start + offset);
-        record.chunks.push(Chunk { at, read });
+        record.chunks.push(Chunk::exact(at, read));
     }
     record.reused = Some(true);
     record.tokens = TokenCounts {

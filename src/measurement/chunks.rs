@@ -10,10 +10,32 @@ use crate::clock::MonoTime;
 /// One chunk that carried at least one token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Chunk {
-    /// When the read that completed it returned.
+    /// When the read that completed it brought its last byte: the kernel's stamp, or when the
+    /// read returned.
     pub at: MonoTime,
     /// Number of that read on its connection.
     pub read: u32,
+    /// The chunk may have arrived up to this many microseconds before `at`, since more bytes
+    /// followed it in the same read. Zero: exact.
+    pub spread_us: u32,
+}
+
+impl Chunk {
+    /// A chunk that was the last of its read.
+    #[must_use]
+    pub const fn exact(at: MonoTime, read: u32) -> Self {
+        Self {
+            at,
+            read,
+            spread_us: 0,
+        }
+    }
+
+    /// Whether its instant is that of a later byte.
+    #[must_use]
+    pub const fn is_merged(self) -> bool {
+        self.spread_us > 0
+    }
 }
 
 /// All token-bearing chunks of a response, in order of arrival.
@@ -30,6 +52,20 @@ impl Chunks {
     /// Appends the chunk that came last.
     pub fn push(&mut self, chunk: Chunk) {
         self.0.push(chunk);
+    }
+
+    /// More bytes followed the last chunk in its read: it may have come up to `spread` earlier.
+    pub fn merge_last(&mut self, spread: Duration) {
+        if let Some(last) = self.0.last_mut() {
+            let micros = u32::try_from(spread.as_micros()).unwrap_or(u32::MAX);
+            last.spread_us = micros.max(1);
+        }
+    }
+
+    /// How many share their instant with later bytes.
+    #[must_use]
+    pub fn merged(&self) -> usize {
+        self.0.iter().filter(|chunk| chunk.is_merged()).count()
     }
 
     /// The chunks in order.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{FirstChunk, Outcome, RefusedReason, RequestRecord, TokenSource};
+use super::{Chunk, FirstChunk, Note, Outcome, RefusedReason, RequestRecord, TokenSource};
 use crate::clock::MonoTime;
 
 /// When a chunk gap is a stall: above `max(factor × median gap, floor)`.
@@ -73,10 +73,26 @@ impl RequestRecord {
         Some(self.timeline.start?.since(ready))
     }
 
-    /// Kernel receive → our read; `None` while the kernel's stamp is not taken.
+    /// Kernel receive → our read; `None` without kernel stamps.
     #[must_use]
     pub const fn read_lag(&self) -> Option<Duration> {
-        None
+        self.read_lag
+    }
+
+    /// How far the instants of the first and the last token may be too late, since later bytes
+    /// shared their reads.
+    #[must_use]
+    pub fn merge_spread(&self) -> Duration {
+        let chunks = self.chunks.as_slice();
+        let spread = |chunk: Option<&Chunk>| chunk.map_or(0, |chunk| chunk.spread_us);
+        let widest = spread(chunks.first()).max(spread(chunks.last()));
+        Duration::from_micros(u64::from(widest))
+    }
+
+    /// Whether something between held the stream back, so that its instants say nothing.
+    #[must_use]
+    pub const fn is_buffered(&self) -> bool {
+        self.notes.has(Note::Buffered)
     }
 
     /// All the delay that we cause: schedule lag and read lag.
@@ -89,7 +105,7 @@ impl RequestRecord {
     #[must_use]
     pub fn is_lagged(&self) -> bool {
         let limit = LAG_FLOOR.max(self.ttft().unwrap_or_default() / LAG_SHARE);
-        self.own_lag().is_some_and(|lag| lag > limit)
+        self.own_lag().is_some_and(|lag| lag > limit) || self.merge_spread() > limit
     }
 
     /// How the count of the first chunk is known.
@@ -179,7 +195,7 @@ mod tests {
 
     use super::*;
     use crate::measurement::{
-        Api, CacheMode, Chunk, ConnectionPolicy, RefusedReason, Stream, StreamId, TraceIds,
+        Api, CacheMode, ConnectionPolicy, RefusedReason, Stream, StreamId, TraceIds,
     };
 
     fn at(ms: u64) -> MonoTime {
@@ -209,7 +225,7 @@ mod tests {
         record.timeline.slot_free = Some(at(130));
         record.timeline.start = Some(at(132));
         for (read, ms) in (0_u32..).zip(tokens) {
-            record.chunks.push(Chunk { at: at(*ms), read });
+            record.chunks.push(Chunk::exact(at(*ms), read));
         }
         record.timeline.first_token = tokens.first().map(|ms| at(*ms));
         record.timeline.first_output = record.timeline.first_token;

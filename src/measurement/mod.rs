@@ -9,6 +9,7 @@
 
 mod chunks;
 mod derive;
+mod notes;
 mod outcome;
 mod record;
 mod sample;
@@ -16,10 +17,11 @@ mod stream;
 
 pub use chunks::{Chunk, Chunks};
 pub use derive::StallRule;
+pub use notes::{Note, Notes};
 pub use outcome::{Outcome, RefusedReason};
 pub use record::{
-    ClockSource, FirstChunk, RequestError, RequestRecord, Timeline, TokenCounts, TokenSource,
-    TraceIds,
+    Choices, ClockSource, FirstChunk, RequestError, RequestRecord, Timeline, TokenCounts,
+    TokenSource, TraceIds,
 };
 pub use sample::{Observed, Sample, ServerState, StateAt};
 pub use stream::{Api, CacheMode, ConnectionPolicy, Stream, StreamId};

@@ -1,10 +1,11 @@
 //! The record of one arrival: raw instants and counts, nothing computed.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::Serialize;
 
-use super::{Chunks, Outcome, RefusedReason, Stream};
+use super::{Chunks, Notes, Outcome, RefusedReason, Stream};
 use crate::clock::MonoTime;
 
 /// The identifiers that tie a record, its span and the server's log together.
@@ -104,8 +105,16 @@ impl Timeline {
 pub enum TokenSource {
     /// Usage on each chunk.
     ChunkUsage,
+    /// Token ids in each chunk.
+    TokenIds,
+    /// Log probabilities, one per token, in each chunk.
+    Logprobs,
     /// The usage object at the end of the response.
     Usage,
+    /// A local tokenizer over the whole text.
+    Tokenizer,
+    /// An estimate from the number of words.
+    Words,
     /// Chunks counted as if each were a token; ITL is absent then.
     Chunks,
 }
@@ -116,7 +125,11 @@ impl TokenSource {
     pub const fn name(self) -> &'static str {
         match self {
             Self::ChunkUsage => "chunk_usage",
+            Self::TokenIds => "token_ids",
+            Self::Logprobs => "logprobs",
             Self::Usage => "usage",
+            Self::Tokenizer => "tokenizer",
+            Self::Words => "words",
             Self::Chunks => "chunks",
         }
     }
@@ -157,6 +170,11 @@ pub struct TokenCounts {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ClockSource {
+    /// The kernel's stamp of the last segment of the read.
+    Kernel,
+    /// The kernel's stamp of a read that may also have brought later bytes of other streams of
+    /// the connection.
+    Read,
     /// Ours, right after the socket read returned.
     User,
 }
@@ -166,6 +184,8 @@ impl ClockSource {
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
+            Self::Kernel => "kernel",
+            Self::Read => "read",
             Self::User => "user",
         }
     }
@@ -178,6 +198,15 @@ pub struct RequestError {
     pub kind: Box<str>,
     /// The message, at most a few hundred bytes of it.
     pub message: Box<str>,
+}
+
+/// Several answers to one request, interleaved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Choices {
+    /// How many carried tokens.
+    pub count: u32,
+    /// The sum of their times from first to last token.
+    pub spans: Duration,
 }
 
 /// What became of one arrival. Every arrival ends as exactly one of these.
@@ -200,6 +229,17 @@ pub struct RequestRecord {
     pub tokens: TokenCounts,
     /// The chunks that carried tokens.
     pub chunks: Chunks,
+    /// What was odd about the response, though it was read.
+    pub notes: Notes,
+    /// Choices that carried tokens, if more than one did.
+    pub choices: Option<Choices>,
+    /// Time from the kernel's receipt to our read, the longer of the reads of the first and of
+    /// the last token; `None` without kernel stamps.
+    pub read_lag: Option<Duration>,
+    /// The text of the answer, where it is kept for a local tokenizer.
+    pub text: Option<Box<str>>,
+    /// When the server's certificate expires, in seconds of Unix time (new TLS connections).
+    pub certificate_expiry: Option<i64>,
     /// Body bytes received.
     pub bytes: u64,
     /// What became of it.
@@ -229,6 +269,11 @@ impl RequestRecord {
             replaced_connection: false,
             tokens: TokenCounts::default(),
             chunks: Chunks::default(),
+            notes: Notes::default(),
+            choices: None,
+            read_lag: None,
+            text: None,
+            certificate_expiry: None,
             bytes: 0,
             outcome: Outcome::Cancelled,
             refused: None,

@@ -5,20 +5,149 @@ use std::sync::OnceLock;
 use serde::{Deserialize, Serialize};
 
 /// A protocol an inference server speaks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Api {
     /// `OpenAI` chat completions.
     Chat,
+    /// `OpenAI` completions.
+    Completions,
+    /// `OpenAI` responses.
+    Responses,
+    /// Anthropic messages.
+    Messages,
+    /// `/generate` and `/generate_stream` of text-generation-inference.
+    Tgi,
+    /// `/completion` of llama.cpp.
+    Llamacpp,
+    /// `/api/chat` of Ollama.
+    Ollama,
+    /// `/api/generate` of Ollama.
+    OllamaGenerate,
+    /// The generate extension of Triton.
+    Triton,
+    /// Open inference v2: `infer`.
+    Kserve,
+    /// `generateContent` of Gemini.
+    Gemini,
+    /// Cohere chat v2.
+    Cohere,
+    /// `OpenAI` embeddings.
+    Embeddings,
+    /// Embeddings of chat messages, as vLLM takes them.
+    ChatEmbeddings,
+    /// Embeddings as NIM takes them.
+    NimEmbeddings,
+    /// `/embed` of text-embeddings-inference.
+    TeiEmbed,
+    /// `/v1/rerank`, as Jina and vLLM speak it.
+    Rerank,
+    /// `/v2/rerank` of Cohere.
+    CohereRerank,
+    /// `/rerank` of text-embeddings-inference.
+    TeiRerank,
+    /// `/v1/ranking` of NIM.
+    NimRerank,
+    /// A body sent as it is.
+    Raw,
+    /// A body made from a template.
+    Template,
 }
 
 impl Api {
+    /// Every protocol, in the order in which lists show them.
+    pub const ALL: [Self; 22] = [
+        Self::Chat,
+        Self::Completions,
+        Self::Responses,
+        Self::Messages,
+        Self::Tgi,
+        Self::Llamacpp,
+        Self::Ollama,
+        Self::OllamaGenerate,
+        Self::Triton,
+        Self::Kserve,
+        Self::Gemini,
+        Self::Cohere,
+        Self::Embeddings,
+        Self::ChatEmbeddings,
+        Self::NimEmbeddings,
+        Self::TeiEmbed,
+        Self::Rerank,
+        Self::CohereRerank,
+        Self::TeiRerank,
+        Self::NimRerank,
+        Self::Raw,
+        Self::Template,
+    ];
+
     /// The name in configuration, records and labels.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Chat => "chat",
+            Self::Completions => "completions",
+            Self::Responses => "responses",
+            Self::Messages => "messages",
+            Self::Tgi => "tgi",
+            Self::Llamacpp => "llamacpp",
+            Self::Ollama => "ollama",
+            Self::OllamaGenerate => "ollama_generate",
+            Self::Triton => "triton",
+            Self::Kserve => "kserve",
+            Self::Gemini => "gemini",
+            Self::Cohere => "cohere",
+            Self::Embeddings => "embeddings",
+            Self::ChatEmbeddings => "chat_embeddings",
+            Self::NimEmbeddings => "nim_embeddings",
+            Self::TeiEmbed => "tei_embed",
+            Self::Rerank => "rerank",
+            Self::CohereRerank => "cohere_rerank",
+            Self::TeiRerank => "tei_rerank",
+            Self::NimRerank => "nim_rerank",
+            Self::Raw => "raw",
+            Self::Template => "template",
         }
+    }
+
+    /// The protocol of this name: our own, or the one `aiperf profile --endpoint-type` uses.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Some(match name {
+            "huggingface_generate" => Self::Tgi,
+            "cohere_rankings" => Self::CohereRerank,
+            "hf_tei_rankings" => Self::TeiRerank,
+            "nim_rankings" => Self::NimRerank,
+            _ => Self::ALL.into_iter().find(|api| api.name() == name)?,
+        })
+    }
+
+    /// Whether its answer can be an event stream.
+    #[must_use]
+    pub const fn can_stream(self) -> bool {
+        !matches!(
+            self,
+            Self::Kserve
+                | Self::Embeddings
+                | Self::ChatEmbeddings
+                | Self::NimEmbeddings
+                | Self::TeiEmbed
+                | Self::Rerank
+                | Self::CohereRerank
+                | Self::TeiRerank
+                | Self::NimRerank
+        )
+    }
+
+    /// Whether its answer is made of tokens; else it is vectors or ranks.
+    #[must_use]
+    pub const fn makes_tokens(self) -> bool {
+        self.can_stream() || matches!(self, Self::Kserve)
+    }
+}
+
+impl Serialize for Api {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
     }
 }
 
@@ -51,6 +180,8 @@ pub enum ConnectionPolicy {
     Pooled,
     /// Always a new one.
     New,
+    /// The one of its session; a session's first request opens it.
+    PerSession,
 }
 
 impl ConnectionPolicy {
@@ -60,6 +191,7 @@ impl ConnectionPolicy {
         match self {
             Self::Pooled => "pooled",
             Self::New => "new",
+            Self::PerSession => "per_session",
         }
     }
 }

@@ -312,10 +312,7 @@ mod tests {
         marks.last_token = Some(at(1_641));
         marks.end = Some(at(1_643));
         for (read, tenths) in [(2, 1_441), (3, 1_541), (4, 1_641)] {
-            record.chunks.push(Chunk {
-                at: at(tenths),
-                read,
-            });
+            record.chunks.push(Chunk::exact(at(tenths), read));
         }
         record.reused = Some(false);
         record.tokens.input = Some(128);

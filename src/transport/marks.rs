@@ -5,8 +5,50 @@
 //! again until its one-frame body channel was emptied.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
 
 use crate::clock::MonoTime;
+
+/// Whose clock a read was stamped by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StampClock {
+    /// The kernel's, when the last segment of the read arrived.
+    Kernel,
+    /// Ours, when the read returned.
+    User,
+}
+
+/// One read of a connection, as the bytes that it brought see it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReadMark {
+    /// When its last byte arrived by `clock`.
+    pub at: MonoTime,
+    /// When it returned to us.
+    pub returned: MonoTime,
+    /// Its number on the connection, from 1.
+    pub number: u32,
+    /// All but its last bytes may have arrived up to this much before `at`.
+    pub spread: Duration,
+    /// Whose clock `at` is of.
+    pub clock: StampClock,
+    /// The kernel's stamp was there but not usable.
+    pub bad_stamp: bool,
+}
+
+impl ReadMark {
+    /// A read that is known only by when it returned.
+    #[must_use]
+    pub const fn user(at: MonoTime, number: u32) -> Self {
+        Self {
+            at,
+            returned: at,
+            number,
+            spread: Duration::ZERO,
+            clock: StampClock::User,
+            bad_stamp: false,
+        }
+    }
+}
 
 /// Instants of one connection, reset at the start of each exchange.
 #[derive(Debug, Default)]
@@ -87,9 +129,10 @@ impl Marks {
         self.first_read.get()
     }
 
-    /// When the latest read returned, and its number on this connection.
+    /// The latest read.
     #[must_use]
-    pub fn last_read(&self) -> Option<(MonoTime, u32)> {
-        Some((self.last_read.get()?, self.reads.load(Relaxed)))
+    pub fn last_read(&self) -> Option<ReadMark> {
+        let at = self.last_read.get()?;
+        Some(ReadMark::user(at, self.reads.load(Relaxed)))
     }
 }

@@ -9,6 +9,7 @@
 //! | `transport` | `Connect` | open connections, carry HTTP, stamp reads | know what an LLM is; retry |
 
 mod connection;
+mod endpoint;
 pub mod fetch;
 mod marks;
 mod pool;
@@ -16,7 +17,8 @@ mod tcp;
 mod wire;
 
 pub use connection::{Connection, SendFailure};
-pub use marks::Marks;
+pub use endpoint::{Endpoint, EndpointError};
+pub use marks::{Marks, ReadMark, StampClock};
 pub use pool::Pool;
 pub use tcp::TcpConnect;
 pub use wire::Wire;
@@ -26,7 +28,6 @@ use std::io;
 use std::pin::Pin;
 
 use crate::clock::{MonoTime, TimeAnchor};
-use crate::config::BaseUrl;
 
 /// An open byte stream and when it was opened.
 #[derive(Debug)]
@@ -35,8 +36,21 @@ pub struct Opened {
     pub wire: Wire,
     /// When the host name was resolved; `None` for a literal address.
     pub resolved: Option<MonoTime>,
-    /// When the stream was ready to carry a request.
+    /// When the stream was connected.
     pub connected: MonoTime,
+    /// What the TLS handshake brought, if there was one.
+    pub tls: Option<Handshake>,
+    /// Whether the stream speaks HTTP/2.
+    pub http2: bool,
+}
+
+/// What a TLS handshake brought.
+#[derive(Debug, Clone, Copy)]
+pub struct Handshake {
+    /// When it was done.
+    pub done: MonoTime,
+    /// When the server's certificate expires, in seconds of Unix time.
+    pub certificate_expiry: Option<i64>,
 }
 
 /// Why no connection could be opened.
@@ -60,6 +74,18 @@ pub enum ConnectError {
         /// What the last address said.
         source: io::Error,
     },
+    /// The TLS handshake failed.
+    #[error("no TLS with `{authority}`: {source}")]
+    Tls {
+        /// Host and port.
+        authority: String,
+        /// When the name was resolved.
+        resolved: Option<MonoTime>,
+        /// When TCP was connected.
+        connected: MonoTime,
+        /// What went wrong.
+        source: io::Error,
+    },
 }
 
 /// A boxed future: connecting is rare, so its cost does not matter.
@@ -67,6 +93,6 @@ pub type Opening<'a> = Pin<Box<dyn Future<Output = Result<Opened, ConnectError>>
 
 /// Opens byte streams to endpoints.
 pub trait Connect: Send + Sync {
-    /// Opens one stream to `url`. Dropping the future gives up.
-    fn open<'a>(&'a self, url: &'a BaseUrl, anchor: TimeAnchor) -> Opening<'a>;
+    /// Opens one stream to `endpoint`. Dropping the future gives up.
+    fn open<'a>(&'a self, endpoint: &'a Endpoint, anchor: TimeAnchor) -> Opening<'a>;
 }

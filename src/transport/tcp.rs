@@ -7,7 +7,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use tokio::net::TcpStream;
 
-use super::{Connect, ConnectError, Opened, Opening, Wire};
+use super::{Connect, ConnectError, Endpoint, Opened, Opening, Wire};
 use crate::clock::{MonoTime, TimeAnchor};
 use crate::config::BaseUrl;
 
@@ -16,8 +16,9 @@ use crate::config::BaseUrl;
 pub struct TcpConnect;
 
 impl Connect for TcpConnect {
-    fn open<'a>(&'a self, url: &'a BaseUrl, anchor: TimeAnchor) -> Opening<'a> {
+    fn open<'a>(&'a self, endpoint: &'a Endpoint, anchor: TimeAnchor) -> Opening<'a> {
         Box::pin(async move {
+            let url = endpoint.url();
             let (addresses, resolved) = resolve(url, anchor).await?;
             let stream = first_open(&addresses)
                 .await
@@ -30,6 +31,8 @@ impl Connect for TcpConnect {
                 wire: Wire::Tcp(stream),
                 resolved,
                 connected: anchor.now(),
+                tls: None,
+                http2: false,
             })
         })
     }

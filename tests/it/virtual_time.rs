@@ -12,18 +12,19 @@ use tokencanary::aggregate::Live;
 use tokencanary::app::{App, Extent, Outputs, RunReport, Setup};
 use tokencanary::clock::{MonoTime, TimeAnchor};
 use tokencanary::config::{
-    Arrivals, BaseUrl, Config, DEFAULT_STALL, ExportConfig, GovernorConfig, Limits, ProbeConfig,
-    ServerMetrics, TargetConfig, WhenFull, WorkloadConfig,
+    Arrivals, Balance, BaseUrl, Config, DEFAULT_STALL, ExportConfig, GovernorConfig, Limits,
+    NetworkConfig, ProbeConfig, RequestConfig, ServerMetrics, TargetConfig, WhenFull,
+    WorkloadConfig,
 };
 use tokencanary::measurement::{Api, CacheMode, ConnectionPolicy, Observed, RequestRecord};
 use tokencanary::simulator::{Fault, Simulator, SimulatorConfig};
-use tokencanary::transport::{Connect, Opened, Opening, Wire};
+use tokencanary::transport::{Connect, Endpoint, Opened, Opening, Wire};
 
 /// A network that has one host: the simulator.
 struct Pipes(Simulator);
 
 impl Connect for Pipes {
-    fn open<'a>(&'a self, _url: &'a BaseUrl, anchor: TimeAnchor) -> Opening<'a> {
+    fn open<'a>(&'a self, _endpoint: &'a Endpoint, anchor: TimeAnchor) -> Opening<'a> {
         Box::pin(async move {
             let (ours, theirs) = tokio::io::duplex(64 * 1024);
             let simulator = self.0.clone();
@@ -32,6 +33,8 @@ impl Connect for Pipes {
                 wire: Wire::Pipe(ours),
                 resolved: None,
                 connected: anchor.now(),
+                tls: None,
+                http2: false,
             })
         })
     }
@@ -104,8 +107,12 @@ fn config(arrivals: Arrivals, when_full: WhenFull, in_flight: u32) -> Config {
         drain: Duration::from_secs(4),
         targets: vec![TargetConfig {
             name: "sim".to_owned(),
-            url: BaseUrl::parse("http://sim").expect("good"),
+            urls: vec![BaseUrl::parse("http://sim").expect("good")],
+            balance: Balance::default(),
+            network: NetworkConfig::default(),
             api: Api::Chat,
+            request: RequestConfig::default(),
+            tokenizer: None,
             model: Some(tokencanary::simulator::DEFAULT_MODEL.to_owned()),
             api_key: None,
             headers: Vec::new(),

@@ -7,7 +7,9 @@ use super::super::given::{Given, Refusal};
 use super::super::keys;
 use super::super::reader::{Reader, Section};
 use super::super::secret;
-use super::super::{BaseUrl, ServerMetrics, TargetConfig, UrlError};
+use super::super::{
+    Balance, BaseUrl, NetworkConfig, RequestConfig, ServerMetrics, TargetConfig, UrlError,
+};
 use super::{HOUR, check_unique, items, name};
 use crate::measurement::Api;
 
@@ -63,8 +65,12 @@ fn target<'a>(reader: &mut Reader<'a>, section: &Section<'a>) -> Option<TargetCo
     });
     Some(TargetConfig {
         name: name?,
-        url: url?,
+        urls: vec![url?],
+        balance: Balance::default(),
+        network: NetworkConfig::default(),
         api: api.unwrap_or(Api::Chat),
+        request: RequestConfig::default(),
+        tokenizer: None,
         model,
         api_key,
         headers,
@@ -101,12 +107,9 @@ fn base_url(text: &str) -> Result<BaseUrl, Refusal> {
 
 /// What is wrong with a URL that should look like `example`.
 pub(super) fn refused_url(error: &UrlError, example: &str) -> Refusal {
-    match error {
-        UrlError::Tls => Refusal::new(Problem::NotAvailable).wanted("`http://`"),
-        UrlError::Invalid(why) => Refusal::new(Problem::NotUnderstood)
-            .wanted(format!("a URL, as in `{example}`"))
-            .hint(why.clone()),
-    }
+    Refusal::new(Problem::NotUnderstood)
+        .wanted(format!("a URL, as in `{example}`"))
+        .hint(error.to_string())
 }
 
 fn server_metrics(text: &str) -> Result<ServerMetrics, Refusal> {

@@ -68,7 +68,18 @@ pub fn to_span(observed: &Observed, wall: &WallAnchor, stall: StallRule) -> Span
 
 const fn operation(api: Api) -> &'static str {
     match api {
-        Api::Chat => "chat",
+        Api::Chat | Api::Responses | Api::Messages | Api::Ollama | Api::Cohere => "chat",
+        Api::Gemini => "generate_content",
+        Api::Completions
+        | Api::Tgi
+        | Api::Llamacpp
+        | Api::OllamaGenerate
+        | Api::Triton
+        | Api::Kserve
+        | Api::Raw
+        | Api::Template => "text_completion",
+        Api::Embeddings | Api::ChatEmbeddings | Api::NimEmbeddings | Api::TeiEmbed => "embeddings",
+        Api::Rerank | Api::CohereRerank | Api::TeiRerank | Api::NimRerank => "rerank",
     }
 }
 
@@ -76,7 +87,10 @@ const fn operation(api: Api) -> &'static str {
 /// what we know for sure is the protocol, and every one of today's is that of `OpenAI`.
 const fn provider(api: Api) -> &'static str {
     match api {
-        Api::Chat => "openai",
+        Api::Messages => "anthropic",
+        Api::Gemini => "gcp.gemini",
+        Api::Cohere | Api::CohereRerank => "cohere",
+        _ => "openai",
     }
 }
 
@@ -500,7 +514,7 @@ tokencanary.error.message=tcp connect: \"refused\"
         // 40 stalls of 30 ms among 50 gaps of 1 ms.
         for read in 0..90 {
             at += if read % 9 < 4 { 30_000 } else { 1_000 };
-            observed.record.chunks.push(Chunk { at: us(at), read });
+            observed.record.chunks.push(Chunk::exact(us(at), read));
         }
         let span = span(&observed);
         let stalls = span

@@ -9,24 +9,11 @@
 
 use memchr::memchr2;
 
-/// An event, or the unfinished part of one, may not be larger.
-pub(super) const MAX_EVENT: usize = 4 * 1024 * 1024;
-
-/// One event: its `event` field, empty if it had none, and its data.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Event<'a> {
-    pub(super) name: &'a [u8],
-    pub(super) data: &'a [u8],
-}
-
-/// An event grew beyond [`MAX_EVENT`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("an event is larger than {MAX_EVENT} bytes")]
-pub(super) struct EventTooLarge;
+use super::{Event, EventTooLarge, MAX_EVENT};
 
 /// The state between two reads.
 #[derive(Debug, Default)]
-pub(super) struct SseDecoder {
+pub(in crate::client) struct SseDecoder {
     /// The line that the last read left unfinished.
     line: Vec<u8>,
     /// Data of the event that is not finished yet; lines joined by LF.
@@ -40,7 +27,7 @@ pub(super) struct SseDecoder {
 
 impl SseDecoder {
     /// Takes the bytes of one read and calls `on_event` for each event they complete.
-    pub(super) fn feed(
+    pub(in crate::client) fn feed(
         &mut self,
         bytes: &[u8],
         mut on_event: impl FnMut(Event<'_>),
@@ -74,7 +61,7 @@ impl SseDecoder {
     }
 
     /// The end of the stream: delivers what has no blank line behind it.
-    pub(super) fn finish(&mut self, mut on_event: impl FnMut(Event<'_>)) {
+    pub(in crate::client) fn finish(&mut self, mut on_event: impl FnMut(Event<'_>)) {
         let line = std::mem::take(&mut self.line);
         if !line.is_empty() {
             self.take_line(&line, &mut on_event);

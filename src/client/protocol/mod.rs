@@ -1,0 +1,203 @@
+//! The protocols: what is asked, and what each event says. One file each, one arm each here.
+//!
+//! A protocol knows nothing of time, connections or outcomes; it reads one event at a time.
+
+mod chat;
+mod cohere;
+mod completions;
+mod embeddings;
+mod free;
+mod gemini;
+mod kserve;
+mod llamacpp;
+mod messages;
+mod ollama;
+mod rerank;
+mod responses;
+mod said;
+mod text;
+mod tgi;
+mod triton;
+
+pub(super) use said::{Channel, Said, Usage, error_in, plain, request_error};
+
+use self::free::Free;
+use super::framing::{Event, Framing};
+use crate::config::RequestConfig;
+use crate::load::workload::Prompt;
+use crate::measurement::{Api, RequestError};
+
+/// The protocol of one target.
+#[derive(Debug)]
+pub struct Protocol {
+    api: Api,
+    style: RequestConfig,
+    free: Option<Free>,
+}
+
+/// Why a protocol cannot be spoken as the operator asks.
+#[derive(Debug, thiserror::Error)]
+pub enum ProtocolError {
+    /// `raw` and `template` send the operator's body.
+    #[error("no `body` is given")]
+    NoBody,
+    /// The template or the path to the text is wrong.
+    #[error("{0}")]
+    Invalid(String),
+}
+
+/// One request to make.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Ask<'a> {
+    /// Empty: unknown, and left out.
+    pub(super) model: &'a str,
+    pub(super) prompt: &'a Prompt,
+    pub(super) streaming: bool,
+    pub(super) style: &'a RequestConfig,
+}
+
+impl Protocol {
+    /// `api`, spoken as `style` says.
+    ///
+    /// # Errors
+    ///
+    /// If `raw` or `template` lacks its body, or that or the path to the text is wrong.
+    pub fn new(api: Api, style: RequestConfig) -> Result<Self, ProtocolError> {
+        let free = match api {
+            Api::Raw | Api::Template => Some(Free::new(api, &style)?),
+            _ => None,
+        };
+        Ok(Self { api, style, free })
+    }
+
+    /// Which protocol it is.
+    #[must_use]
+    pub const fn api(&self) -> Api {
+        self.api
+    }
+
+    pub(super) fn ask<'a>(
+        &'a self,
+        model: &'a str,
+        prompt: &'a Prompt,
+        streaming: bool,
+    ) -> Ask<'a> {
+        Ask {
+            model,
+            prompt,
+            streaming,
+            style: &self.style,
+        }
+    }
+
+    /// Path and query below the address.
+    pub(super) fn path(&self, ask: &Ask<'_>) -> String {
+        if let Some(path) = &self.style.path {
+            return path.clone();
+        }
+        match self.api {
+            Api::Chat => chat::PATH.to_owned(),
+            Api::Completions => completions::path(ask),
+            Api::Responses => responses::path(ask),
+            Api::Messages => messages::path(ask),
+            Api::Tgi => tgi::path(ask),
+            Api::Llamacpp => llamacpp::path(ask),
+            Api::Ollama | Api::OllamaGenerate => ollama::path(self.api, ask),
+            Api::Triton => triton::path(ask),
+            Api::Kserve => kserve::path(ask),
+            Api::Gemini => gemini::path(ask),
+            Api::Cohere => cohere::path(ask),
+            Api::Embeddings | Api::ChatEmbeddings | Api::NimEmbeddings | Api::TeiEmbed => {
+                embeddings::path(self.api, ask)
+            }
+            Api::Rerank | Api::CohereRerank | Api::TeiRerank | Api::NimRerank => {
+                rerank::path(self.api, ask)
+            }
+            Api::Raw | Api::Template => self.free().path(),
+        }
+    }
+
+    /// The request body.
+    pub(super) fn body(&self, ask: &Ask<'_>) -> Vec<u8> {
+        match self.api {
+            Api::Chat => chat::body(ask),
+            Api::Completions => completions::body(ask),
+            Api::Responses => responses::body(ask),
+            Api::Messages => messages::body(ask),
+            Api::Tgi => tgi::body(ask),
+            Api::Llamacpp => llamacpp::body(ask),
+            Api::Ollama | Api::OllamaGenerate => ollama::body(self.api, ask),
+            Api::Triton => triton::body(ask),
+            Api::Kserve => kserve::body(ask),
+            Api::Gemini => gemini::body(ask),
+            Api::Cohere => cohere::body(ask),
+            Api::Embeddings | Api::ChatEmbeddings | Api::NimEmbeddings | Api::TeiEmbed => {
+                embeddings::body(self.api, ask)
+            }
+            Api::Rerank | Api::CohereRerank | Api::TeiRerank | Api::NimRerank => {
+                rerank::body(self.api, ask)
+            }
+            Api::Raw | Api::Template => self.free().body(ask),
+        }
+    }
+
+    /// Headers that the protocol wants beside the usual ones: name and value.
+    pub(super) const fn headers(&self) -> &'static [(&'static str, &'static str)] {
+        match self.api {
+            Api::Messages => &[("anthropic-version", "2023-06-01")],
+            _ => &[],
+        }
+    }
+
+    /// How a stream is cut that begins with a brace or a bracket.
+    pub(super) const fn framing(&self) -> Framing {
+        match self.api {
+            Api::Ollama | Api::OllamaGenerate => Framing::Lines,
+            Api::Gemini => Framing::Array,
+            _ => Framing::Sse,
+        }
+    }
+
+    /// Reads one event of a stream, or a whole response.
+    ///
+    /// # Errors
+    ///
+    /// If its data is not JSON of this protocol's shape.
+    pub(super) fn read<'a>(
+        &self,
+        event: Event<'a>,
+        said: &mut Said<'a>,
+    ) -> Result<(), serde_json::Error> {
+        match self.api {
+            Api::Chat => chat::read(event, said),
+            Api::Completions => completions::read(event, said),
+            Api::Responses => responses::read(event, said),
+            Api::Messages => messages::read(event, said),
+            Api::Tgi => tgi::read(event, said),
+            Api::Llamacpp => llamacpp::read(event, said),
+            Api::Ollama | Api::OllamaGenerate => ollama::read(self.api, event, said),
+            Api::Triton => triton::read(event, said),
+            Api::Kserve => kserve::read(event, said),
+            Api::Gemini => gemini::read(event, said),
+            Api::Cohere => cohere::read(event, said),
+            Api::Embeddings | Api::ChatEmbeddings | Api::NimEmbeddings | Api::TeiEmbed => {
+                embeddings::read(self.api, event, said)
+            }
+            Api::Rerank | Api::CohereRerank | Api::TeiRerank | Api::NimRerank => {
+                rerank::read(self.api, event, said)
+            }
+            Api::Raw | Api::Template => self.free().read(event, said),
+        }
+    }
+
+    fn free(&self) -> &Free {
+        self.free
+            .as_ref()
+            .expect("made with every protocol that has a body of the operator's")
+    }
+}
+
+/// The error in the body of a response that is not a success; `None` if it holds none.
+pub(super) fn error_in_body(body: &[u8]) -> Option<RequestError> {
+    error_in(&serde_json::from_slice(body).ok()?)
+}
