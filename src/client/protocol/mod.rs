@@ -5,6 +5,7 @@
 mod chat;
 mod cohere;
 mod completions;
+mod count;
 mod embeddings;
 mod free;
 mod gemini;
