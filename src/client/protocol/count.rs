@@ -97,6 +97,19 @@ impl Usage {
             bad: input.bad || output.bad || reasoning.bad || cached.bad,
         }
     }
+
+    /// What is known after this usage and an `earlier` one of the same response: some servers
+    /// count the prompt in their first event and the answer in their last.
+    pub(in crate::client) fn over(self, earlier: Option<Self>) -> Self {
+        let earlier = earlier.unwrap_or_default();
+        Self {
+            input: self.input.or(earlier.input),
+            output: self.output.or(earlier.output),
+            reasoning: self.reasoning.or(earlier.reasoning),
+            cached: self.cached.or(earlier.cached),
+            bad: self.bad || earlier.bad,
+        }
+    }
 }
 
 #[cfg(test)]
@@ -132,6 +145,18 @@ mod tests {
             let count: Count = serde_json::from_str(json).expect("any JSON value");
             assert_eq!(count, expected, "{json}");
         }
+    }
+
+    #[test]
+    fn later_usage_completes_an_earlier_one() {
+        let absent = Count::default();
+        let start = Usage::of(known(9), absent, absent, known(4));
+        let end = Usage::of(absent, known(3), absent, Count::BAD);
+        let both = end.over(Some(start));
+        assert_eq!((both.input, both.output), (Some(9), Some(3)));
+        assert_eq!((both.reasoning, both.cached), (None, Some(4)));
+        assert!(both.bad);
+        assert_eq!(start.over(None), start);
     }
 
     #[test]
