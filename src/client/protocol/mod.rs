@@ -15,6 +15,7 @@ mod ollama;
 mod rerank;
 mod responses;
 mod said;
+mod tally;
 mod text;
 mod tgi;
 mod triton;
