@@ -37,6 +37,9 @@ enum Form {
 
 /// Chunks of one response: more than any model's output, and 4 MiB of memory.
 const MAX_CHUNKS: usize = 1 << 18;
+/// A whole answer of vectors may not be larger: some thousands of long ones in JSON. One of text
+/// may be as large as an event.
+const MAX_VECTORS: usize = 64 * 1024 * 1024;
 /// How much of a body that is no answer is kept for the error message.
 const MAX_KEPT: usize = 300;
 
@@ -128,14 +131,20 @@ impl Reading {
 
     /// Keeps bytes of a body that is no stream of events.
     fn keep(&mut self, bytes: &[u8]) {
+        let limit = if self.protocol.api().makes_tokens() {
+            MAX_EVENT
+        } else {
+            MAX_VECTORS
+        };
         let facts = &mut self.facts;
         match &mut self.form {
             Form::Unknown | Form::Events(_) | Form::Lines(_) | Form::Array(_) => {}
-            Form::Json(kept) if kept.len() + bytes.len() > MAX_EVENT => {
+            Form::Json(kept) if kept.len() + bytes.len() > limit => {
                 facts.stage = Stage::Settled;
+                let message = format!("the body is larger than {limit} bytes");
                 facts
                     .corrupt
-                    .get_or_insert_with(|| too_large_error(EventTooLarge));
+                    .get_or_insert_with(|| request_error("too large", &message));
                 self.form = Form::Other(Vec::new());
             }
             Form::Json(kept) => kept.extend_from_slice(bytes),
