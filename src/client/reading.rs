@@ -31,6 +31,8 @@ enum Form {
     Array(ArrayDecoder),
     /// One JSON value, kept until it is whole.
     Json(Vec<u8>),
+    /// Text that is the answer itself, kept until it is whole.
+    Text(Vec<u8>),
     /// The beginning of something else.
     Other(Vec<u8>),
 }
@@ -110,7 +112,7 @@ impl Reading {
         record.timeline.first_byte.get_or_insert(read.at);
         record.bytes += bytes.len() as u64;
         if matches!(self.form, Form::Unknown) {
-            self.form = Form::of(bytes, self.protocol.framing(), record.stream.streaming);
+            self.form = Form::of(bytes, &self.protocol, record.stream.streaming);
         }
         let (facts, protocol) = (&mut self.facts, &*self.protocol);
         let on_event = |event: Event<'_>| facts.event(protocol, event, (read, &mut *record));
@@ -118,7 +120,7 @@ impl Reading {
             Form::Events(decoder) => decoder.feed(bytes, on_event),
             Form::Lines(decoder) => decoder.feed(bytes, on_event),
             Form::Array(decoder) => decoder.feed(bytes, on_event),
-            Form::Unknown | Form::Json(_) | Form::Other(_) => Ok(()),
+            Form::Unknown | Form::Json(_) | Form::Text(_) | Form::Other(_) => Ok(()),
         };
         if let Err(too_large) = fed {
             self.facts
@@ -139,7 +141,7 @@ impl Reading {
         let facts = &mut self.facts;
         match &mut self.form {
             Form::Unknown | Form::Events(_) | Form::Lines(_) | Form::Array(_) => {}
-            Form::Json(kept) if kept.len() + bytes.len() > limit => {
+            Form::Json(kept) | Form::Text(kept) if kept.len() + bytes.len() > limit => {
                 facts.stage = Stage::Settled;
                 let message = format!("the body is larger than {limit} bytes");
                 facts
@@ -147,7 +149,7 @@ impl Reading {
                     .get_or_insert_with(|| request_error("too large", &message));
                 self.form = Form::Other(Vec::new());
             }
-            Form::Json(kept) => kept.extend_from_slice(bytes),
+            Form::Json(kept) | Form::Text(kept) => kept.extend_from_slice(bytes),
             Form::Other(kept) => {
                 if kept.len() >= MAX_KEPT {
                     facts.stage = Stage::Settled;
@@ -161,6 +163,9 @@ impl Reading {
     /// The body ended at `last`: fills counts, error and outcome of `record`.
     pub fn end(mut self, ended: Ended, last: ReadMark, record: &mut RequestRecord) {
         let (facts, protocol) = (&mut self.facts, &*self.protocol);
+        if ended == Ended::Complete && protocol.ends_with_body() {
+            facts.stage = facts.stage.max(Stage::Finished);
+        }
         let on_event = |event: Event<'_>| facts.event(protocol, event, (last, &mut *record));
         let outcome = match &mut self.form {
             Form::Events(decoder) => {
@@ -175,7 +180,10 @@ impl Reading {
                 decoder.finish(on_event);
                 None
             }
-            Form::Json(body) => Some(facts.whole(protocol, body, (ended, last.at), record)),
+            Form::Text(_) if ended == Ended::Broken => None,
+            Form::Json(body) | Form::Text(body) => {
+                Some(facts.whole(protocol, body, (ended, last.at), record))
+            }
             Form::Other(body) if facts.corrupt.is_none() => {
                 let beginning = String::from_utf8_lossy(body);
                 facts.corrupt = Some(request_error("not an event stream", beginning.trim()));
@@ -209,15 +217,27 @@ fn too_large_error(error: EventTooLarge) -> RequestError {
     request_error("too large", &error.to_string())
 }
 
+/// Whether a body that begins with `bytes`, few as they may be, can be an event stream.
+fn begins_events(bytes: &[u8]) -> bool {
+    let line = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+    let line = line.trim_ascii_start();
+    [&b"data"[..], b"event", b"id", b"retry", b":"]
+        .iter()
+        .any(|field| line.starts_with(field) || field.starts_with(line))
+}
+
 impl Form {
-    fn of(bytes: &[u8], framing: Framing, streaming: bool) -> Self {
+    fn of(bytes: &[u8], protocol: &Protocol, streaming: bool) -> Self {
         let first = bytes.iter().find(|byte| !byte.is_ascii_whitespace());
-        match (first, framing) {
+        match (first, protocol.framing()) {
             (None, _) => Self::Unknown,
             (Some(b'{'), Framing::Lines) if streaming => Self::Lines(LineDecoder::default()),
             (Some(b'['), Framing::Array) if streaming => Self::Array(ArrayDecoder::default()),
             (Some(b'{' | b'['), _) => Self::Json(Vec::new()),
             (Some(b'<'), _) => Self::Other(Vec::new()),
+            (Some(_), _) if protocol.takes_text() && !(streaming && begins_events(bytes)) => {
+                Self::Text(Vec::new())
+            }
             (Some(_), _) => Self::Events(SseDecoder::default()),
         }
     }

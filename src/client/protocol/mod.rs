@@ -159,6 +159,17 @@ impl Protocol {
         }
     }
 
+    /// Whether an answer may be text that is neither JSON nor a stream of events.
+    pub(super) const fn takes_text(&self) -> bool {
+        self.free.is_some()
+    }
+
+    /// Whether a stream may end without a terminal event: what an unknown server sends last, we
+    /// cannot know.
+    pub(super) const fn ends_with_body(&self) -> bool {
+        self.free.is_some()
+    }
+
     /// Reads one event of a stream, or a whole response.
     ///
     /// # Errors
