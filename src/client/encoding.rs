@@ -119,6 +119,23 @@ impl fmt::Debug for Decoder {
     }
 }
 
+/// The beginning of what `bytes` unpack to, about `limit` bytes of it, as far as they are
+/// valid; empty where the encoding is not known.
+pub(super) fn decoded_start(encoding: &str, bytes: &[u8], limit: usize) -> Vec<u8> {
+    let mut start = Vec::new();
+    let Some(mut decoder) = Decoder::named(encoding) else {
+        return start;
+    };
+    let fed = decoder.feed(bytes, &mut |piece| {
+        let room = limit.saturating_sub(start.len()).min(piece.len());
+        start.extend_from_slice(&piece[..room]);
+    });
+    match fed {
+        // What came before the damage may say why the server refused.
+        Ok(()) | Err(_) => start,
+    }
+}
+
 /// Sends `bytes` through the stages; `encoded` bytes came from the wire so far.
 fn run(
     stages: &mut [Stage],

@@ -5,12 +5,13 @@
 
 use std::sync::Arc;
 
+use super::encoding::Decoder;
 use super::framing::{
     ArrayDecoder, Event, EventTooLarge, Framing, LineDecoder, MAX_EVENT, SseDecoder,
 };
 use super::protocol::{Channel, Protocol, Said, Usage, request_error};
 use crate::clock::MonoTime;
-use crate::measurement::{Chunk, Outcome, RequestError, RequestRecord, TokenSource};
+use crate::measurement::{Chunk, Note, Outcome, RequestError, RequestRecord, TokenSource};
 use crate::transport::ReadMark;
 
 /// How a body ended.
@@ -49,6 +50,8 @@ const MAX_KEPT: usize = 300;
 #[derive(Debug)]
 pub struct Reading {
     protocol: Arc<Protocol>,
+    /// Undoes a content encoding that we did not ask for.
+    decoder: Option<Box<Decoder>>,
     form: Form,
     facts: Facts,
 }
@@ -83,6 +86,7 @@ impl Reading {
     pub fn new(protocol: Arc<Protocol>) -> Self {
         Self {
             protocol,
+            decoder: None,
             form: Form::Unknown,
             facts: Facts::default(),
         }
@@ -100,17 +104,41 @@ impl Reading {
         self.facts.stage == Stage::Settled
     }
 
-    /// The body cannot be read: it is encoded in a way we did not ask for.
+    /// The body is encoded, though we did not ask for it: what comes is decoded first. Call it
+    /// before the first bytes.
     pub fn encoded(&mut self, encoding: &str) {
-        let message = format!("content encoding `{encoding}` is not available in this version");
-        self.facts.corrupt = Some(request_error("content encoding", &message));
-        self.facts.stage = Stage::Settled;
+        if let Some(decoder) = Decoder::named(encoding) {
+            self.decoder = Some(Box::new(decoder));
+        } else {
+            self.unreadable(&format!("content encoding `{encoding}` is not known"));
+        }
     }
 
     /// Takes bytes of the body that `read` completed.
     pub fn take(&mut self, bytes: &[u8], read: ReadMark, record: &mut RequestRecord) {
         record.timeline.first_byte.get_or_insert(read.at);
         record.bytes += bytes.len() as u64;
+        let Some(mut decoder) = self.decoder.take() else {
+            return self.decoded(bytes, read, record);
+        };
+        record.notes.add(Note::Compressed);
+        match decoder.feed(bytes, &mut |piece| self.decoded(piece, read, record)) {
+            Ok(()) => self.decoder = Some(decoder),
+            Err(error) => self.unreadable(&error.to_string()),
+        }
+    }
+
+    /// The rest of the body cannot be read.
+    fn unreadable(&mut self, message: &str) {
+        self.facts
+            .corrupt
+            .get_or_insert_with(|| request_error("content encoding", message));
+        self.facts.stage = Stage::Settled;
+        self.form = Form::Other(Vec::new());
+    }
+
+    /// Takes bytes that need no further decoding.
+    fn decoded(&mut self, bytes: &[u8], read: ReadMark, record: &mut RequestRecord) {
         if matches!(self.form, Form::Unknown) {
             self.form = Form::of(bytes, &self.protocol, record.stream.streaming);
         }
@@ -162,6 +190,13 @@ impl Reading {
 
     /// The body ended at `last`: fills counts, error and outcome of `record`.
     pub fn end(mut self, ended: Ended, last: ReadMark, record: &mut RequestRecord) {
+        if let Some(decoder) = self.decoder.take()
+            && ended == Ended::Complete
+            && !self.is_done()
+            && let Err(error) = decoder.finish()
+        {
+            self.unreadable(&error.to_string());
+        }
         let (facts, protocol) = (&mut self.facts, &*self.protocol);
         if ended == Ended::Complete && protocol.ends_with_body() {
             facts.stage = facts.stage.max(Stage::Finished);
