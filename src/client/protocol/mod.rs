@@ -23,6 +23,7 @@ mod said;
 mod scan;
 mod segment;
 mod several;
+mod tally;
 mod text;
 mod tgi;
 mod triton;
@@ -196,9 +197,12 @@ impl Protocol {
     }
 
     /// Whether nothing but the end of the body marks the end of a stream: neither a last event
-    /// nor a finish reason is owed.
+    /// nor a finish reason is owed. What an unknown server sends last, we cannot know.
     pub(super) const fn ends_with_body(&self) -> bool {
-        matches!(self.api, Api::Triton | Api::Kserve)
+        matches!(
+            self.api,
+            Api::Triton | Api::Kserve | Api::Raw | Api::Template
+        )
     }
 
     /// How a stream is cut that begins with a brace or a bracket.
@@ -208,6 +212,11 @@ impl Protocol {
             Api::Gemini => Framing::Array,
             _ => Framing::Sse,
         }
+    }
+
+    /// Whether an answer may be text that is neither JSON nor a stream of events.
+    pub(super) const fn takes_text(&self) -> bool {
+        self.free.is_some()
     }
 
     /// Reads one event of a stream, or a whole response.
