@@ -104,7 +104,11 @@ impl Reading {
     pub fn take(&mut self, bytes: &[u8], read: ReadMark, record: &mut RequestRecord) {
         record.timeline.first_byte.get_or_insert(read.at);
         record.bytes += bytes.len() as u64;
+        let mut bytes = bytes;
         if matches!(self.form, Form::Unknown) {
+            // White space before a body is no part of it, whether or not it came in a read of
+            // its own.
+            bytes = bytes.trim_ascii_start();
             self.form = Form::of(bytes, self.protocol.framing(), record.stream.streaming);
         }
         if record.timeline.first_event.is_none() {
@@ -181,7 +185,7 @@ fn has_field(text: &[u8]) -> bool {
     let text = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text);
     let is_field = |line: &[u8]| {
         let name = line.split(|byte| *byte == b':').next().unwrap_or(line);
-        line.starts_with(b":") || matches!(name, b"data" | b"event" | b"id" | b"retry")
+        line.starts_with(b":") || matches!(name, b"data" | b"event" | b"error" | b"id" | b"retry")
     };
     text.trim_ascii().is_empty()
         || text
