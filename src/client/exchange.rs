@@ -12,6 +12,7 @@ use hyper::body::Incoming;
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use hyper::{Method, Request, Response};
 
+use super::encoding::decoded_start;
 use super::protocol::{Protocol, error_in_body, request_error};
 use super::reading::{Ended, Reading};
 use super::rehearsal::Rehearsal;
@@ -20,7 +21,7 @@ use crate::clock::{MonoTime, TimeAnchor};
 use crate::config::Limits;
 use crate::load::workload::Prompt;
 use crate::measurement::{
-    Chunks, ConnectionPolicy, Outcome, RequestError, RequestRecord, Stream, TokenCounts,
+    Chunks, ConnectionPolicy, Note, Outcome, RequestError, RequestRecord, Stream, TokenCounts,
 };
 use crate::transport::{
     Connect, ConnectError, Connection, Endpoint, Marks, Opened, Pool, ReadMark, SendFailure,
@@ -403,7 +404,7 @@ impl Exchange<'_> {
     ) -> Result<bool, Failed> {
         let mut reading = Reading::new(Arc::clone(&self.client.setup.protocol));
         if let Some(encoding) = unasked_encoding(response.headers()) {
-            reading.encoded(encoding);
+            reading.encoded(&encoding);
         }
         let mut body = response.into_body();
         let mut done_at = None;
@@ -449,6 +450,7 @@ impl Exchange<'_> {
     ) -> Result<bool, Failed> {
         let status = response.status();
         let retry_after = response.headers().get(header::RETRY_AFTER).cloned();
+        let encoding = unasked_encoding(response.headers());
         let mut body = response.into_body();
         let mut kept = Vec::new();
         let complete = loop {
@@ -472,6 +474,10 @@ impl Exchange<'_> {
                 Ok(Some(Err(_))) | Err(Gone::Late) => break false,
             }
         };
+        if let Some(encoding) = encoding {
+            kept = decoded_start(&encoding, &kept, MAX_ERROR_BODY);
+            self.record.notes.add(Note::Compressed);
+        }
         let error = error_in_body(&kept).unwrap_or_else(|| {
             let text = String::from_utf8_lossy(&kept);
             let wait = retry_after.as_ref().and_then(|value| value.to_str().ok());
@@ -495,10 +501,17 @@ impl Exchange<'_> {
     }
 }
 
-/// The content encoding of a response, though we asked for none.
-fn unasked_encoding(headers: &HeaderMap) -> Option<&str> {
-    let encoding = headers.get(header::CONTENT_ENCODING)?.to_str().ok()?;
-    (!encoding.eq_ignore_ascii_case("identity")).then_some(encoding)
+/// The content encodings of a response, though we asked for none, in the order in which they
+/// were applied.
+fn unasked_encoding(headers: &HeaderMap) -> Option<String> {
+    let values = headers.get_all(header::CONTENT_ENCODING).iter();
+    let names: Vec<&str> = values
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .map(str::trim)
+        .filter(|name| !name.is_empty() && !name.eq_ignore_ascii_case("identity"))
+        .collect();
+    (!names.is_empty()).then(|| names.join(","))
 }
 
 /// What became of a request that got no response head.
