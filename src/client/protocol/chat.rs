@@ -8,7 +8,8 @@
 use serde::de::{Error, IgnoredAny};
 use serde::{Deserialize, Serialize};
 
-use super::lenient::{Content, Count, Length, Many, Maybe};
+use super::count::Count;
+use super::lenient::{Content, Length, Many, Maybe};
 use super::text::Text;
 use super::usage::{RawUsage, usage};
 use super::{Ask, Channel, Said, error_in};

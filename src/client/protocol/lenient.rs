@@ -7,12 +7,8 @@ use std::marker::PhantomData;
 use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
-use serde_json::value::RawValue;
 
 use super::{Channel, Said};
-
-/// No answer and no prompt has more tokens; a larger count is a mistake.
-const MAX_COUNT: u64 = 100_000_000;
 
 /// The arms of a visitor for all that is neither an object nor a list.
 macro_rules! plain_values_are {
@@ -178,42 +174,6 @@ impl<'de> Deserialize<'de> for Length {
     }
 }
 
-/// A count of tokens.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Count {
-    pub(super) value: Option<u32>,
-    /// There was a value that can be no count: negative, not whole, too large, or no number.
-    pub(super) bad: bool,
-}
-
-impl Count {
-    fn parse(text: &str) -> Self {
-        if text == "null" {
-            return Self::default();
-        }
-        let whole = text.parse::<u64>().ok().or_else(|| {
-            let number: f64 = text.parse().ok()?;
-            let whole = number.fract() == 0.0 && number >= 0.0;
-            // Written without its point a whole number is the same; one too long is too large.
-            whole.then(|| format!("{number:.0}").parse().unwrap_or(u64::MAX))
-        });
-        let value = whole.filter(|count| *count <= MAX_COUNT);
-        let value = value.and_then(|count| u32::try_from(count).ok());
-        Self {
-            value,
-            bad: value.is_none(),
-        }
-    }
-}
-
-impl<'de> Deserialize<'de> for Count {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        // The text itself, since a number that no type holds would spoil the whole event.
-        let raw = <&RawValue>::deserialize(deserializer)?;
-        Ok(Self::parse(raw.get()))
-    }
-}
-
 /// What stands for the text of a message: a text, an object with a text in it, or a list of both.
 #[derive(Debug, Default)]
 pub(super) enum Content<'a> {
@@ -308,32 +268,5 @@ impl<'de: 'a, 'a> Deserialize<'de> for Content<'a> {
             }
         }
         deserializer.deserialize_any(Any)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_count_is_a_whole_number_that_can_be() {
-        for (text, value, bad) in [
-            ("12", Some(12), false),
-            ("0", Some(0), false),
-            ("12.0", Some(12), false),
-            ("1.2e1", Some(12), false),
-            ("100000000", Some(100_000_000), false),
-            ("100000001", None, true),
-            ("null", None, false),
-            ("-1", None, true),
-            ("1.5", None, true),
-            ("1e999", None, true),
-            ("18446744073709551616", None, true),
-            ("\"12\"", None, true),
-            ("{}", None, true),
-        ] {
-            let count: Count = serde_json::from_str(text).expect("never fails");
-            assert_eq!((count.value, count.bad), (value, bad), "{text}");
-        }
     }
 }

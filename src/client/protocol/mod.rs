@@ -29,11 +29,10 @@ mod tgi;
 mod triton;
 mod usage;
 
-pub(super) use said::{Channel, Piece, Said, Usage, error_in, plain, request_error};
+pub(super) use said::{Channel, Piece, Said, Usage, error_from, error_in, plain, request_error};
 pub(super) use scan::Shape;
 
 use self::free::Free;
-use self::said::error_from;
 use super::framing::{Event, Framing};
 use crate::config::RequestConfig;
 use crate::load::workload::Prompt;
@@ -196,15 +195,6 @@ impl Protocol {
         }
     }
 
-    /// Whether nothing but the end of the body marks the end of a stream: neither a last event
-    /// nor a finish reason is owed. What an unknown server sends last, we cannot know.
-    pub(super) const fn ends_with_body(&self) -> bool {
-        matches!(
-            self.api,
-            Api::Triton | Api::Kserve | Api::Raw | Api::Template
-        )
-    }
-
     /// How a stream is cut that begins with a brace or a bracket.
     pub(super) const fn framing(&self) -> Framing {
         match self.api {
@@ -217,6 +207,12 @@ impl Protocol {
     /// Whether an answer may be text that is neither JSON nor a stream of events.
     pub(super) const fn takes_text(&self) -> bool {
         self.free.is_some()
+    }
+
+    /// Whether nothing but the end of the body marks the end of a stream: neither a last event
+    /// nor a finish reason is owed. What an unknown server sends last, we cannot know.
+    pub(super) const fn ends_with_body(&self) -> bool {
+        self.free.is_some() || matches!(self.api, Api::Triton | Api::Kserve)
     }
 
     /// Reads one event of a stream, or a whole response.

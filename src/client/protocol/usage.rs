@@ -3,7 +3,8 @@
 use serde::Deserialize;
 
 use super::Usage;
-use super::lenient::{Count, Maybe};
+use super::count::Count;
+use super::lenient::Maybe;
 
 /// Usage as it is written. Some servers send both names of one count.
 #[derive(Debug, Deserialize)]
@@ -45,26 +46,16 @@ pub(super) fn usage(raw: Maybe<RawUsage>) -> Option<Usage> {
 
 impl From<RawUsage> for Usage {
     fn from(raw: RawUsage) -> Self {
-        let mut bad = false;
-        let mut first = |counts: [Count; 2]| {
-            bad |= counts.iter().any(|count| count.bad);
-            counts[0].value.or(counts[1].value)
-        };
-        let input = first([raw.prompt_tokens, raw.input_tokens]);
-        let output = first([raw.completion_tokens, raw.output_tokens]);
         let details = |one: Maybe<Details>, other: Maybe<Details>| {
             one.get().or(other.get()).unwrap_or_default()
         };
         let of_input = details(raw.prompt_tokens_details, raw.input_tokens_details);
         let of_output = details(raw.completion_tokens_details, raw.output_tokens_details);
-        let reasoning = first([of_output.reasoning_tokens, raw.reasoning_tokens]);
-        let cached = first([of_input.cached_tokens, Count::default()]);
-        Self {
-            input,
-            output,
-            reasoning,
-            cached,
-            bad,
-        }
+        Self::of(
+            raw.prompt_tokens.or(raw.input_tokens),
+            raw.completion_tokens.or(raw.output_tokens),
+            of_output.reasoning_tokens.or(raw.reasoning_tokens),
+            of_input.cached_tokens,
+        )
     }
 }

@@ -6,6 +6,9 @@
 use crate::client::protocol::{Said, Usage};
 use crate::measurement::{Note, RequestRecord, TokenSource};
 
+/// No prompt and no answer has more tokens.
+const MAX_COUNT: u32 = 100_000_000;
+
 /// What was counted so far.
 #[derive(Debug, Default)]
 pub(super) struct Ladder {
@@ -57,6 +60,7 @@ impl Ladder {
     pub(super) fn take(&mut self, said: &Said<'_>, first: bool) {
         let bearing = said.has_token();
         if let Some(usage) = said.usage {
+            let usage = possible(usage);
             self.usage = Some(usage.over(self.usage));
             if let Some(count) = usage.output
                 && (bearing || said.finish.is_some())
@@ -114,6 +118,22 @@ impl Ladder {
         // A part above the whole is no count either.
         tokens.reasoning = usage.reasoning.filter(|part| Some(*part) <= tokens.output);
         tokens.reasoning_came = self.reasoning;
+    }
+}
+
+/// `usage` without counts that cannot be.
+fn possible(usage: Usage) -> Usage {
+    let possible = |count: &u32| *count <= MAX_COUNT;
+    let kept = Usage {
+        input: usage.input.filter(possible),
+        output: usage.output.filter(possible),
+        reasoning: usage.reasoning.filter(possible),
+        cached: usage.cached.filter(possible),
+        bad: usage.bad,
+    };
+    Usage {
+        bad: usage.bad || kept != usage,
+        ..kept
     }
 }
 

@@ -13,7 +13,7 @@ use super::count::{Counted, Ladder};
 use super::mend::mend;
 use super::stamps::Stamps;
 use crate::client::framing::Event;
-use crate::client::protocol::{Protocol, Said, Shape, request_error};
+use crate::client::protocol::{Protocol, Said, Shape, error_from, error_in, request_error};
 use crate::clock::MonoTime;
 use crate::measurement::{Chunk, Note, Outcome, RequestError, RequestRecord, TokenSource};
 use crate::transport::ReadMark;
@@ -111,6 +111,9 @@ impl Facts {
         }
         match protocol.read(event, &mut said) {
             Ok(()) => {
+                if event.name == b"error" && said.error.is_none() {
+                    said.error = Some(error_of(event.data));
+                }
                 self.shape.learn(event, &said);
                 self.take(said, read, record);
             }
@@ -137,9 +140,7 @@ impl Facts {
             }
         }
         if event.name == b"error" {
-            let text = String::from_utf8_lossy(event.data);
-            self.error
-                .get_or_insert_with(|| request_error("error", &text));
+            self.error.get_or_insert_with(|| error_of(event.data));
             return;
         }
         record.notes.add(Note::BadEvent);
@@ -243,6 +244,9 @@ impl Facts {
         if let Some(since) = self.answers.finish(record) {
             first_output(since, record);
         }
+        if protocol.ends_with_body() && ended == Ended::Complete && self.stage == Stage::Open {
+            self.stage = Stage::Ended;
+        }
         self.stamps.finish(record);
         let counted = Counted {
             tokens: !record.chunks.is_empty() || whole == Some(Whole::Answer),
@@ -254,12 +258,7 @@ impl Facts {
         }
         record.outcome = match whole {
             Some(whole) => self.outcome_of_whole(whole, ended, record.stream.streaming),
-            None => {
-                if ended == Ended::Complete && protocol.ends_with_body() {
-                    self.finishes = self.finishes.max(self.answers.count()).max(1);
-                }
-                self.outcome(ended, record)
-            }
+            None => self.outcome(ended, record),
         };
         if protocol.asks_exact_length() && self.is_other_length(record) {
             record.notes.add(Note::LengthNotAsked);
@@ -317,6 +316,14 @@ impl Facts {
 fn first_output(since: MonoTime, record: &mut RequestRecord) {
     let before = record.timeline.first_output.unwrap_or(since);
     record.timeline.first_output = Some(before.min(since));
+}
+
+/// The error in an event whose name says that it is one.
+fn error_of(data: &[u8]) -> RequestError {
+    match serde_json::from_slice(data) {
+        Ok(json) => error_in(&json).unwrap_or_else(|| error_from(&json, None)),
+        Err(_) => request_error("error", &String::from_utf8_lossy(data)),
+    }
 }
 
 /// Whether a finish reason says that the answer was ended for what it says.

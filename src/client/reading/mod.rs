@@ -23,7 +23,7 @@ use super::framing::{
     ArrayDecoder, Event, EventTooLarge, Framing, LineDecoder, MAX_EVENT, SseDecoder,
 };
 use super::protocol::{Protocol, request_error};
-use crate::measurement::{Note, RequestRecord};
+use crate::measurement::{Note, RequestError, RequestRecord};
 use crate::transport::ReadMark;
 
 /// How a body ended.
@@ -42,8 +42,10 @@ enum Form {
     Events(SseDecoder),
     Lines(LineDecoder),
     Array(ArrayDecoder),
-    /// One JSON value, or text that is the answer itself, kept until it is whole.
-    Whole(Vec<u8>),
+    /// One JSON value, kept until it is whole.
+    Json(Vec<u8>),
+    /// Text that is the answer itself, kept until it is whole.
+    Text(Vec<u8>),
     /// Something else: only its beginning is kept.
     Other,
 }
@@ -106,7 +108,7 @@ impl Reading {
         if let Some(decoder) = Decoder::named(encoding) {
             self.decoder = Some(Box::new(decoder));
         } else {
-            self.undecodable(&format!("content encoding `{encoding}` is not known"));
+            self.unreadable(&format!("content encoding `{encoding}` is not known"));
         }
     }
 
@@ -120,12 +122,12 @@ impl Reading {
         record.notes.add(Note::Compressed);
         match decoder.feed(bytes, &mut |piece| self.decoded(piece, read, record)) {
             Ok(()) => self.decoder = Some(decoder),
-            Err(error) => self.undecodable(&error.to_string()),
+            Err(error) => self.unreadable(&error.to_string()),
         }
     }
 
     /// The rest of the body cannot be read.
-    fn undecodable(&mut self, message: &str) {
+    fn unreadable(&mut self, message: &str) {
         self.facts
             .settle(request_error("content encoding", message));
         self.form = Form::Other;
@@ -133,28 +135,41 @@ impl Reading {
 
     /// Takes bytes that need no further decoding.
     fn decoded(&mut self, bytes: &[u8], read: ReadMark, record: &mut RequestRecord) {
+        let mut bytes = bytes;
         if matches!(self.form, Form::Unknown) {
+            // White space before a body is no part of it, whether or not it came in a read of
+            // its own.
+            bytes = bytes.trim_ascii_start();
             self.form = Form::of(bytes, &self.protocol, record.stream.streaming);
         }
         if record.timeline.first_event.is_none() {
             self.keep_beginning(bytes);
         }
+        let limit = if self.protocol.api().makes_tokens() {
+            MAX_EVENT
+        } else {
+            MAX_VECTORS
+        };
         let (facts, protocol) = (&mut self.facts, &*self.protocol);
         let on_event = |event: Event<'_>| facts.event(protocol, event, (read, &mut *record));
         let fed = match &mut self.form {
             Form::Events(decoder) => decoder.feed(bytes, on_event),
             Form::Lines(decoder) => decoder.feed(bytes, on_event),
             Form::Array(decoder) => decoder.feed(bytes, on_event),
-            Form::Whole(kept) => keep_whole(kept, bytes, protocol),
-            Form::Unknown | Form::Other => Ok(()),
+            Form::Json(kept) | Form::Text(kept) => {
+                if kept.len() + bytes.len() > limit {
+                    let message = format!("the body is larger than {limit} bytes");
+                    self.facts.settle(request_error("too large", &message));
+                    self.form = Form::Other;
+                } else {
+                    kept.extend_from_slice(bytes);
+                }
+                return;
+            }
+            Form::Unknown | Form::Other => return,
         };
-        if fed.is_err() {
-            let what = match self.form {
-                Form::Whole(_) => "the body",
-                _ => "an event",
-            };
-            let message = format!("{what} is larger than {} bytes", limit(&self.protocol));
-            self.facts.settle(request_error("too large", &message));
+        if let Err(too_large) = fed {
+            self.facts.settle(too_large_error(too_large));
             self.form = Form::Other;
         }
     }
@@ -182,7 +197,7 @@ impl Reading {
             && !self.is_done()
             && let Err(error) = decoder.finish()
         {
-            self.undecodable(&error.to_string());
+            self.unreadable(&error.to_string());
         }
         let (facts, protocol) = (&mut self.facts, &*self.protocol);
         let on_event = |event: Event<'_>| facts.event(protocol, event, (last, &mut *record));
@@ -191,7 +206,8 @@ impl Reading {
             Form::Events(decoder) => decoder.finish(on_event),
             Form::Lines(decoder) => decoder.finish(on_event),
             Form::Array(decoder) => decoder.finish(on_event),
-            Form::Whole(body) => {
+            Form::Text(_) if ended == Ended::Broken => {}
+            Form::Json(body) | Form::Text(body) => {
                 let body = body.strip_prefix(BYTE_ORDER_MARK).unwrap_or(body);
                 whole = Some(facts.whole(protocol, body, (last, &mut *record)));
             }
@@ -218,7 +234,7 @@ fn has_field(text: &[u8]) -> bool {
     let text = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text);
     let is_field = |line: &[u8]| {
         let name = line.split(|byte| *byte == b':').next().unwrap_or(line);
-        line.starts_with(b":") || matches!(name, b"data" | b"event" | b"id" | b"retry")
+        line.starts_with(b":") || matches!(name, b"data" | b"event" | b"error" | b"id" | b"retry")
     };
     text.trim_ascii().is_empty()
         || text
@@ -226,43 +242,29 @@ fn has_field(text: &[u8]) -> bool {
             .any(is_field)
 }
 
-/// The most that is kept of an event, or of a body that is one value.
-fn limit(protocol: &Protocol) -> usize {
-    if protocol.api().makes_tokens() {
-        MAX_EVENT
-    } else {
-        MAX_VECTORS
-    }
-}
-
-fn keep_whole(kept: &mut Vec<u8>, bytes: &[u8], protocol: &Protocol) -> Result<(), EventTooLarge> {
-    if kept.len() + bytes.len() > limit(protocol) {
-        return Err(EventTooLarge);
-    }
-    kept.extend_from_slice(bytes);
-    Ok(())
-}
-
 /// Whether a body that begins with `bytes`, few as they may be, can be an event stream.
 fn begins_events(bytes: &[u8]) -> bool {
-    let line = bytes.trim_ascii_start();
     [&b"data"[..], b"event", b"id", b"retry", b":"]
         .iter()
-        .any(|field| line.starts_with(field) || field.starts_with(line))
+        .any(|field| bytes.starts_with(field) || field.starts_with(bytes))
+}
+
+fn too_large_error(error: EventTooLarge) -> RequestError {
+    request_error("too large", &error.to_string())
 }
 
 impl Form {
+    /// The form of a body that begins with `bytes`, which do not begin with white space.
     fn of(bytes: &[u8], protocol: &Protocol, streaming: bool) -> Self {
         let bytes = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes);
-        let first = bytes.iter().find(|byte| !byte.is_ascii_whitespace());
-        match (first, protocol.framing()) {
+        match (bytes.first(), protocol.framing()) {
             (None, _) => Self::Unknown,
             (Some(b'{'), Framing::Lines) if streaming => Self::Lines(LineDecoder::default()),
             (Some(b'['), Framing::Array) if streaming => Self::Array(ArrayDecoder::default()),
-            (Some(b'{' | b'['), _) => Self::Whole(Vec::new()),
+            (Some(b'{' | b'['), _) => Self::Json(Vec::new()),
             (Some(b'<'), _) => Self::Other,
             (Some(_), _) if protocol.takes_text() && !(streaming && begins_events(bytes)) => {
-                Self::Whole(Vec::new())
+                Self::Text(Vec::new())
             }
             (Some(_), _) => Self::Events(SseDecoder::default()),
         }
