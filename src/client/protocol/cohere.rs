@@ -9,6 +9,7 @@ use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
 use super::count::Count;
+use super::lenient::Maybe;
 use super::several::Several;
 use super::text::Text;
 use super::{Ask, Channel, Said, Usage, fault, request_error};
@@ -55,8 +56,8 @@ struct Incoming<'a> {
     #[serde(borrow)]
     delta: Option<Answer<'a>>,
     /// Of a whole answer.
-    #[serde(borrow)]
-    message: Option<Message<'a>>,
+    #[serde(borrow, default)]
+    message: Maybe<Message<'a>>,
     #[serde(borrow)]
     finish_reason: Option<Text<'a>>,
     usage: Option<RawUsage>,
@@ -129,7 +130,7 @@ pub(super) fn read<'a>(event: Event<'a>, said: &mut Said<'a>) -> Result<(), serd
     let ends = |kind: &[u8]| kind == b"message-end";
     said.done = ends(event.name) || incoming.kind.is_some_and(|kind| ends(kind.0.as_bytes()));
     let whole = Answer {
-        message: incoming.message,
+        message: incoming.message.get(),
         finish_reason: incoming.finish_reason,
         usage: incoming.usage,
         error: None,

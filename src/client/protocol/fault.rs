@@ -1,12 +1,10 @@
 //! The error that an event in a successful response tells of.
 
-use serde_json::Value;
-
-use super::said::error_from;
 use super::{Said, error_in};
 use crate::client::framing::Event;
 
-/// Notes the error of `event`, if it `tells` of one or its name says that it is one.
+/// Notes the error of `event`, if it `tells` of one. (What an event tells by its name is for
+/// the reading to see, in every protocol.)
 ///
 /// # Errors
 ///
@@ -16,9 +14,11 @@ pub(super) fn note(
     tells: bool,
     said: &mut Said<'_>,
 ) -> Result<(), serde_json::Error> {
-    if tells || event.name == b"error" {
-        let json: Value = serde_json::from_slice(event.data)?;
-        said.error = Some(error_in(&json).unwrap_or_else(|| error_from(&json, None)));
+    if tells {
+        said.error = match serde_json::from_slice(event.data)? {
+            serde_json::Value::Array(all) => all.iter().find_map(error_in),
+            json => error_in(&json),
+        };
     }
     Ok(())
 }

@@ -7,11 +7,11 @@ use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::count::Count;
 use super::segment::segment;
 use super::text::Text;
-use super::{Ask, Channel, Said, Usage, fault};
+use super::{Ask, Channel, Said, fault};
 use crate::client::framing::Event;
+use crate::measurement::TokenSource;
 
 /// The name of the text in the answer.
 const TEXT: &str = "text_output";
@@ -103,9 +103,9 @@ pub(super) fn read<'a>(event: Event<'a>, said: &mut Said<'a>) -> Result<(), serd
     let named = outputs.iter().any(|output| output.name.0 == TEXT);
     for output in outputs {
         if TOKENS.contains(&&*output.name.0) && !output.is_text() {
-            let none = Count::default();
-            let count = Count::from(elements(&output.data).len());
-            said.usage = Some(Usage::of(none, count, none, none));
+            let count = u32::try_from(elements(&output.data).len()).unwrap_or(u32::MAX);
+            said.listed = Some((count, TokenSource::TokenIds));
+            said.hidden_token |= count > 0;
         } else if output.is_text() && (!named || output.name.0 == TEXT) {
             for (choice, text) in (0..).zip(elements(&output.data)) {
                 let text = text.as_str().unwrap_or_default();
@@ -128,7 +128,7 @@ fn elements(data: &Value) -> Vec<&Value> {
 #[cfg(test)]
 mod tests {
     use super::super::replay::{asked, replay};
-    use crate::measurement::{Api, Outcome};
+    use crate::measurement::{Api, Outcome, TokenSource};
 
     #[test]
     fn the_prompt_is_a_tensor() {
@@ -155,6 +155,7 @@ mod tests {
         );
         assert_eq!(record.outcome, Outcome::Ok, "{:?}", record.error);
         assert_eq!(record.tokens.output, Some(3));
+        assert_eq!(record.tokens.source, Some(TokenSource::TokenIds));
         for (outputs, expected) in [
             (
                 r#"{"name":"x","datatype":"BYTES","data":["a"]}"#,

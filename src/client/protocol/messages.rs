@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::count::Count;
+use super::lenient::{Many, Maybe};
 use super::text::Text;
 use super::{Ask, Channel, Said, Usage, fault};
 use crate::client::framing::Event;
@@ -55,16 +56,17 @@ struct Incoming<'a> {
     #[serde(borrow, rename = "type")]
     kind: Option<Text<'a>>,
     /// `message_start`.
-    message: Option<Start>,
+    #[serde(default)]
+    message: Maybe<Start>,
     /// `content_block_start`.
-    #[serde(borrow)]
-    content_block: Option<Block<'a>>,
+    #[serde(borrow, default)]
+    content_block: Maybe<Block<'a>>,
     /// `content_block_delta` and `message_delta`.
-    #[serde(borrow)]
-    delta: Option<Block<'a>>,
+    #[serde(borrow, default)]
+    delta: Maybe<Block<'a>>,
     /// A whole answer.
     #[serde(borrow)]
-    content: Option<Vec<Block<'a>>>,
+    content: Option<Many<Block<'a>>>,
     #[serde(borrow)]
     stop_reason: Option<Text<'a>>,
     usage: Option<RawUsage>,
@@ -117,16 +119,16 @@ pub(super) fn read<'a>(event: Event<'a>, said: &mut Said<'a>) -> Result<(), serd
     )?;
     let whole = incoming.content.is_some();
     let blocks = [incoming.content_block, incoming.delta];
-    for block in blocks.into_iter().flatten() {
+    for block in blocks.into_iter().filter_map(Maybe::get) {
         block.say(whole, said);
     }
-    for block in incoming.content.into_iter().flatten() {
+    for block in incoming.content.into_iter().flat_map(|many| many.0) {
         block.say(whole, said);
     }
     if let Some(reason) = incoming.stop_reason {
         said.finish(&reason.0);
     }
-    let at_start = incoming.message.and_then(|start| start.usage);
+    let at_start = incoming.message.get().and_then(|start| start.usage);
     if let Some(usage) = at_start {
         said.usage = Some(usage.before_the_answer());
     }

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::count::Count;
+use super::lenient::Maybe;
 use super::text::Text;
 use super::{Ask, Channel, Said, Usage, fault};
 use crate::client::framing::Event;
@@ -69,8 +70,8 @@ pub(super) fn body(api: Api, ask: &Ask<'_>) -> Vec<u8> {
 #[derive(Deserialize)]
 struct Incoming<'a> {
     /// Of `/api/chat`.
-    #[serde(borrow)]
-    message: Option<Answer<'a>>,
+    #[serde(borrow, default)]
+    message: Maybe<Answer<'a>>,
     /// Text and thoughts of `/api/generate`.
     #[serde(borrow)]
     response: Option<Text<'a>>,
@@ -128,7 +129,7 @@ pub(super) fn read<'a>(
             said.say(0, channel, text.0);
         }
     }
-    if let Some(answer) = incoming.message {
+    if let Some(answer) = incoming.message.get() {
         answer.say(said);
     }
     let none = Count::default();
