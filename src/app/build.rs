@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use anyhow::Context;
 use hyper::HeaderMap;
-use hyper::header::{AUTHORIZATION, HeaderName, HeaderValue};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 use tokio::runtime::Handle;
@@ -19,20 +18,22 @@ use tokio_util::task::TaskTracker;
 use super::dispatch::{Dispatch, Shared, Stop};
 use super::exporters::{self, ExporterTask};
 use super::join::{Join, Known};
+use super::lanes::{Lane, Lanes, Load};
 use super::ledger::Ledger;
+use super::streams::{StreamPlan, headers, loops, streams};
 use super::{App, Extent, Outputs, Setup};
 use crate::aggregate::{Live, SampleRing, StreamRules, SummaryBuilder};
-use crate::client::{Cancel, Client, ClientSetup, Protocol};
+use crate::client::Cancel;
 use crate::clock::TimeAnchor;
 use crate::config::{Arrivals, Config, ProbeConfig, ServerMetrics, TargetConfig};
 use crate::control::{Governor, Slots};
 use crate::load::schedule::{Schedule, Span};
 use crate::load::workload::{Sources, Workload};
-use crate::measurement::{RequestRecord, Stream, StreamId, TraceIds};
+use crate::measurement::{RequestRecord, Stream, TraceIds};
 use crate::scrape::Poll;
 use crate::telemetry::SelfMetrics;
+use crate::transport::Connect;
 use crate::transport::fetch::{Fetch, FetchTimeouts};
-use crate::transport::{Connect, Endpoint};
 
 /// Finished records that wait to be joined; a full queue delays the next arrivals, visibly.
 const RECORDS: usize = 2048;
@@ -44,52 +45,6 @@ const SAMPLE_INTERVALS: u32 = 3;
 const MAX_SAMPLES: usize = 100_000;
 /// Reading a metrics page must not last longer.
 const PAGE_LIMIT: Duration = Duration::from_secs(5);
-
-/// One stream with what its probe and its target say about it.
-pub(super) struct StreamPlan<'c> {
-    pub(super) stream: Arc<Stream>,
-    pub(super) probe: &'c ProbeConfig,
-    pub(super) target: &'c TargetConfig,
-}
-
-/// The streams of a configuration: each probe against each of its targets.
-pub(super) fn streams(config: &Config) -> anyhow::Result<Vec<StreamPlan<'_>>> {
-    let mut plans = Vec::new();
-    for probe in &config.probes {
-        for name in &probe.targets {
-            let (target_index, target) = config
-                .targets
-                .iter()
-                .enumerate()
-                .find(|(_, target)| target.name == *name)
-                .with_context(|| format!("probe `{}` names no target `{name}`", probe.name))?;
-            let id = u16::try_from(plans.len()).context("more than 65536 streams")?;
-            let stream = Stream {
-                id: StreamId(id),
-                target_index,
-                target: target.name.as_str().into(),
-                endpoint: target.urls[0].to_string().into(),
-                probe: probe.name.as_str().into(),
-                api: target.api,
-                cache: probe.workload.cache,
-                connection: probe.connection,
-                streaming: probe.streaming,
-                closed_loop: matches!(probe.arrivals, Arrivals::Closed { .. }),
-                model: target
-                    .model
-                    .as_deref()
-                    .map(Box::from)
-                    .map_or_else(Default::default, Into::into),
-            };
-            plans.push(StreamPlan {
-                stream: Arc::new(stream),
-                probe,
-                target,
-            });
-        }
-    }
-    Ok(plans)
-}
 
 /// The seed of one random source of one stream.
 fn seeded(seed: u64, stream: &Stream, purpose: u64) -> StdRng {
@@ -120,26 +75,6 @@ pub(super) fn fresh_ids() -> TraceIds {
     }
 }
 
-/// Headers of every request to `target`.
-pub(super) fn headers(target: &TargetConfig) -> anyhow::Result<HeaderMap> {
-    let mut headers = HeaderMap::new();
-    for (name, value) in &target.headers {
-        let name = HeaderName::from_bytes(name.as_bytes())
-            .with_context(|| format!("header `{name}` of target `{}`", target.name))?;
-        let mut value = HeaderValue::from_str(value.reveal())
-            .with_context(|| format!("value of header `{name}` of target `{}`", target.name))?;
-        value.set_sensitive(true);
-        headers.insert(name, value);
-    }
-    if let Some(key) = &target.api_key {
-        let mut value = HeaderValue::from_str(&format!("Bearer {}", key.reveal()))
-            .with_context(|| format!("`api_key` of target `{}`", target.name))?;
-        value.set_sensitive(true);
-        headers.insert(AUTHORIZATION, value);
-    }
-    Ok(headers)
-}
-
 impl App {
     /// Makes a run out of `setup`. Requests are timed on `measuring`; all else happens on
     /// `other`, so that it cannot show up as server latency.
@@ -163,16 +98,16 @@ impl App {
         let (records, records_in) = mpsc::channel(RECORDS);
         let shared = shared(&config, anchor, (records, measuring));
         let slots = slots(&config, anchor);
+        let loads = loads(&config);
         let parts = Parts {
             shared: &shared,
             connect: &connect,
-            slots: &slots,
+            targets: (&slots, &loads),
             seed,
             extent,
         };
-        let dispatches = plans
-            .iter()
-            .map(|plan| parts.dispatch(plan))
+        let dispatches = loops(&plans)
+            .map(|plans| parts.dispatch(plans))
             .collect::<anyhow::Result<Vec<_>>>()?;
         let joining = Joining {
             config: &config,
@@ -239,6 +174,14 @@ fn slots(config: &Config, anchor: TimeAnchor) -> Vec<Slots> {
         .collect()
 }
 
+/// What is in flight at each address of each target: nothing.
+fn loads(config: &Config) -> Vec<Vec<Load>> {
+    let targets = config.targets.iter();
+    targets
+        .map(|target| target.urls.iter().map(|_| Load::default()).collect())
+        .collect()
+}
+
 /// What the joining stage is made of.
 struct Joining<'j> {
     config: &'j Config,
@@ -287,28 +230,35 @@ impl Joining<'_> {
 struct Parts<'s> {
     shared: &'s Shared,
     connect: &'s Arc<dyn Connect>,
-    slots: &'s [Slots],
+    /// Slots per target, and what is in flight at each of its addresses.
+    targets: (&'s [Slots], &'s [Vec<Load>]),
     seed: u64,
     extent: Extent,
 }
 
 impl Parts<'_> {
-    fn dispatch(&self, plan: &StreamPlan<'_>) -> anyhow::Result<Dispatch> {
+    /// The loop of one probe and one target: `plans` has one stream for each address.
+    fn dispatch(&self, plans: &[StreamPlan<'_>]) -> anyhow::Result<Dispatch> {
+        let first = plans.first().context("a target without addresses")?;
         let StreamPlan {
             stream,
             probe,
             target,
-        } = plan;
+            ..
+        } = first;
         let anchor = self.shared.anchor;
-        let client = Client::new(ClientSetup {
-            endpoint: Endpoint::new(target.urls[0].clone(), target.network.clone())?,
-            protocol: Protocol::new(target.api, target.request.clone())?,
-            headers: headers(target)?,
-            limits: probe.limits,
-            connect: Arc::clone(self.connect),
-            anchor,
-        })
-        .with_context(|| format!("URL of target `{}`", target.name))?;
+        let (slots, loads) = self.targets;
+        let lanes = plans
+            .iter()
+            .zip(&loads[stream.target_index])
+            .map(|(plan, load)| {
+                Ok(Lane {
+                    stream: Arc::clone(&plan.stream),
+                    client: Arc::new(plan.client(Arc::clone(self.connect), anchor)?),
+                    load: load.clone(),
+                })
+            })
+            .collect::<anyhow::Result<Vec<_>>>()?;
         let start = anchor.now();
         let loop_slots = match probe.arrivals {
             Arrivals::Closed { concurrency } => Some(Slots::new(concurrency, start)),
@@ -325,13 +275,12 @@ impl Parts<'_> {
         };
         Ok(Dispatch {
             shared: self.shared.clone(),
-            stream: Arc::clone(stream),
+            lanes: Lanes::new(lanes, target.balance, seeded(self.seed, stream, 2)),
             schedule: Schedule::new(probe.arrivals, span, seeded(self.seed, stream, 0)),
             workload: Workload::new(probe.workload, sources),
-            client: Arc::new(client),
             when_full: probe.when_full,
             patience: (!self.extent.patient).then_some(probe.limits.total),
-            target_slots: self.slots[stream.target_index].clone(),
+            target_slots: slots[stream.target_index].clone(),
             loop_slots,
             ledger: Ledger::default(),
             ids: rand::make_rng(),

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::client::{MODELS_PATH, served_models};
+use crate::client::{models_path, served_models};
 use crate::clock::TimeAnchor;
-use crate::config::{Config, TargetConfig};
+use crate::config::{BaseUrl, Config, TargetConfig};
 use crate::measurement::Stream;
 use crate::transport::fetch::{Fetch, FetchError, FetchTimeouts};
 
@@ -74,14 +74,40 @@ fn names(served: &[String]) -> String {
 }
 
 /// The model to ask `target` for: the configured one if the server lists it, else the only one
-/// that it lists.
+/// that it lists. The first of its addresses that answers is believed. `None` if its protocol
+/// has no list of models.
 ///
 /// # Errors
 ///
-/// If it does not answer, does not list the configured one, or lists none or several.
-pub(super) async fn served(fetch: &Fetch, target: &TargetConfig) -> Result<String, DiscoverError> {
-    let url = format!("{}{MODELS_PATH}", target.urls[0]);
-    let headers = super::build::headers(target).map_err(DiscoverError::Headers)?;
+/// If none answers, or the one that does lacks the configured one, or lists none or several.
+pub(super) async fn served(
+    fetch: &Fetch,
+    target: &TargetConfig,
+) -> Result<Option<String>, DiscoverError> {
+    let Some(path) = models_path(target.api) else {
+        return Ok(None);
+    };
+    let mut failed = None;
+    for url in &target.urls {
+        match served_at(fetch, target, (url, path)).await {
+            Err(error @ DiscoverError::Fetch { .. }) => {
+                failed.get_or_insert(error);
+            }
+            Err(error) => return Err(error),
+            Ok(model) => return Ok(Some(model)),
+        }
+    }
+    failed.map_or(Ok(None), Err)
+}
+
+/// [`served`], of one address.
+async fn served_at(
+    fetch: &Fetch,
+    target: &TargetConfig,
+    (url, path): (&BaseUrl, &str),
+) -> Result<String, DiscoverError> {
+    let url = format!("{url}{path}");
+    let headers = super::streams::headers(target).map_err(DiscoverError::Headers)?;
     let answer =
         fetch
             .get(&url, &headers, MAX_LIST)
@@ -113,12 +139,16 @@ pub(super) async fn served(fetch: &Fetch, target: &TargetConfig) -> Result<Strin
 }
 
 /// Asks `target` once, with a client of its own, for the model to use: the configured one if the
-/// server lists it, else the only one that it lists.
+/// server lists it, else the only one that it lists. `None` if its protocol has no list of
+/// models.
 ///
 /// # Errors
 ///
 /// If it does not answer, does not list the configured one, or lists none or several.
-pub async fn ask_model(target: &TargetConfig, anchor: TimeAnchor) -> Result<String, DiscoverError> {
+pub async fn ask_model(
+    target: &TargetConfig,
+    anchor: TimeAnchor,
+) -> Result<Option<String>, DiscoverError> {
     let timeouts = FetchTimeouts {
         connect: ASK_LIMIT,
         total: ASK_LIMIT,
@@ -130,7 +160,7 @@ pub async fn ask_model(target: &TargetConfig, anchor: TimeAnchor) -> Result<Stri
     served(&fetch, target).await
 }
 
-/// Targets whose model is not configured, with their streams.
+/// Targets whose model is not configured and can be asked for, with their streams.
 pub(super) fn unresolved(
     config: &Config,
     streams: &[Arc<Stream>],
@@ -144,7 +174,7 @@ pub(super) fn unresolved(
     };
     let targets = config.targets.iter().enumerate();
     targets
-        .filter(|(_, target)| target.model.is_none())
+        .filter(|(_, target)| target.model.is_none() && models_path(target.api).is_some())
         .map(|(index, target)| (target.clone(), of(index)))
         .collect()
 }
@@ -154,7 +184,8 @@ pub(super) async fn keep_asking(fetch: Fetch, target: TargetConfig, streams: Vec
     let mut last = String::new();
     loop {
         match served(&fetch, &target).await {
-            Ok(model) => {
+            Ok(None) => return,
+            Ok(Some(model)) => {
                 tracing::info!(name = %target.name, %model, "the server tells its model");
                 for stream in streams {
                     stream.model.get_or_init(|| model.as_str().into());

@@ -11,13 +11,15 @@ mod dispatch;
 mod exporters;
 mod gauges;
 mod join;
+mod lanes;
 mod ledger;
 mod run;
 mod runtimes;
 pub mod simulate;
+mod streams;
 
 pub use build::draw_seed;
-pub use check::{Checked, check_target};
+pub use check::{Checked, CheckedRequest, check_target};
 pub use discover::{DiscoverError, ask_model};
 pub use run::RunReport;
 pub use runtimes::Runtimes;
@@ -68,7 +70,7 @@ pub struct Setup {
 /// When a run ends by itself, and how.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Extent {
-    /// After this many arrivals of each stream.
+    /// After this many arrivals of each probe at each of its targets.
     pub count: Option<u64>,
     /// When no more arrivals become due.
     pub duration: Option<Duration>,
