@@ -224,7 +224,7 @@ c.yaml:10: `probes[0].when_full`: not understood
   wanted: `refuse` or `wait`
 c.yaml:11: `probes[0].connection`: not understood
   given: `polled`
-  wanted: `pooled` or `new`
+  wanted: `pooled`, `new` or `per_session`
   hint: did you mean `pooled`
 c.yaml:12: `seed`: wrong type
   given: `5`
