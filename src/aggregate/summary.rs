@@ -319,7 +319,9 @@ impl SummaryBuilder {
 }
 
 impl WireSummary {
-    fn of(wire: &WireTotals) -> Self {
+    /// What `wire` counted, without what never occurred.
+    #[must_use]
+    pub fn of(wire: &WireTotals) -> Self {
         let (output_requested, output_delivered) = wire.output();
         let clocks = wire.clocks().filter(|(_, count)| *count > 0);
         let notes = wire.notes().filter(|(_, count)| *count > 0);

@@ -23,6 +23,7 @@ pub use check::{Checked, CheckedRequest, check_target};
 pub use discover::{DiscoverError, ask_model};
 pub use run::RunReport;
 pub use runtimes::Runtimes;
+pub use streams::UnusableTarget;
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};

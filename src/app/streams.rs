@@ -13,6 +13,18 @@ use crate::config::{Arrivals, BaseUrl, Config, ProbeConfig, TargetConfig};
 use crate::measurement::{Stream, StreamId};
 use crate::transport::{Connect, Endpoint};
 
+/// What the operator wrote about a target cannot be used, as it turned out when its parts were
+/// made: a file that is no certificate, a template that makes no JSON.
+#[derive(Debug, thiserror::Error)]
+#[error("targets[{index}].{key}: {what}\n  wanted: {wanted}")]
+pub struct UnusableTarget {
+    /// Position of the target.
+    index: usize,
+    key: &'static str,
+    what: String,
+    wanted: &'static str,
+}
+
 /// One stream with what its probe and its target say about it.
 pub(super) struct StreamPlan<'c> {
     pub(super) stream: Arc<Stream>,
@@ -86,10 +98,26 @@ impl StreamPlan<'_> {
         anchor: TimeAnchor,
     ) -> anyhow::Result<Client> {
         let Self { target, url, .. } = self;
-        let of = || format!("target `{}`", target.name);
+        let unusable = |key, what: String, wanted| UnusableTarget {
+            index: self.stream.target_index,
+            key,
+            what,
+            wanted,
+        };
+        let endpoint = Endpoint::new((*url).clone(), target.network.clone()).map_err(|error| {
+            unusable(
+                "tls",
+                error.to_string(),
+                "PEM files of certificates and of a key",
+            )
+        })?;
+        let protocol = Protocol::new(target.api, target.request.clone()).map_err(|error| {
+            let wanted = "a `body` that can be sent, and a `text` that is a JSON path";
+            unusable("request", error.to_string(), wanted)
+        })?;
         Client::new(ClientSetup {
-            endpoint: Endpoint::new((*url).clone(), target.network.clone()).with_context(of)?,
-            protocol: Protocol::new(target.api, target.request.clone()).with_context(of)?,
+            endpoint,
+            protocol,
             headers: headers(target)?,
             limits: self.probe.limits,
             connect,
