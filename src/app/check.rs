@@ -115,7 +115,11 @@ async fn ask(
     let now = anchor.now();
     let mut record = RequestRecord::due(0, Arc::clone(&plan.stream), fresh_ids(), now);
     record.timeline.slot_free = Some(now);
-    let call = Call { record, prompt };
+    let call = Call {
+        record,
+        prompt,
+        session: None,
+    };
     let record = client.send(call, &Cancel::default()).await;
     Ok(Observed {
         record,

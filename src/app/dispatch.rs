@@ -382,6 +382,8 @@ impl Request {
         let call = Call {
             record: ticket.record,
             prompt,
+            // The place in a closed loop stands for a user, who keeps a connection.
+            session: held.own.as_ref().map(|slot| u64::from(slot.number())),
         };
         ticket.record = client.send(call, &shared.cancel).await;
         drop(flight);
