@@ -15,6 +15,7 @@ use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 use tokio_util::task::TaskTracker;
 
+use super::aside::{page_at, page_elsewhere};
 use super::dispatch::{Dispatch, Shared, Stop};
 use super::exporters::{self, ExporterTask};
 use super::join::{Join, Known};
@@ -33,7 +34,6 @@ use crate::measurement::{RequestRecord, Stream, TraceIds};
 use crate::scrape::Poll;
 use crate::telemetry::SelfMetrics;
 use crate::transport::Connect;
-use crate::transport::fetch::{Fetch, FetchTimeouts};
 
 /// Finished records that wait to be joined; a full queue delays the next arrivals, visibly.
 const RECORDS: usize = 2048;
@@ -43,8 +43,6 @@ const SAMPLES: usize = 256;
 const SAMPLE_INTERVALS: u32 = 3;
 /// Samples kept of one target at most.
 const MAX_SAMPLES: usize = 100_000;
-/// Reading a metrics page must not last longer.
-const PAGE_LIMIT: Duration = Duration::from_secs(5);
 
 /// The seed of one random source of one stream.
 fn seeded(seed: u64, stream: &Stream, purpose: u64) -> StdRng {
@@ -118,14 +116,9 @@ impl App {
         };
         let ledgers = dispatches.iter().map(|dispatch| dispatch.ledger.clone());
         let (join, exporters) = joining.stage(ledgers.collect())?;
-        let timeouts = FetchTimeouts {
-            connect: PAGE_LIMIT,
-            total: PAGE_LIMIT,
-        };
-        let fetch = Fetch::new(anchor, timeouts)?;
         Ok(Self {
             command,
-            polls: polls(&config, (&fetch, &own))?,
+            polls: polls(&config, (anchor, &own))?,
             streams: plans.iter().map(|plan| Arc::clone(&plan.stream)).collect(),
             anchor,
             seed,
@@ -139,7 +132,6 @@ impl App {
             exporters,
             live: Arc::clone(&join.live),
             own,
-            fetch,
             listener: outputs.listener,
             grace: extent.grace,
             join,
@@ -314,7 +306,7 @@ fn known(target: &TargetConfig, probes: &[ProbeConfig]) -> Known {
     }
 }
 
-fn polls(config: &Config, with: (&Fetch, &SelfMetrics)) -> anyhow::Result<Vec<Poll>> {
+fn polls(config: &Config, with: (TimeAnchor, &SelfMetrics)) -> anyhow::Result<Vec<Poll>> {
     let targets = config.targets.iter().enumerate();
     targets
         .filter_map(|(index, target)| poll(index, target, with).transpose())
@@ -325,21 +317,24 @@ fn polls(config: &Config, with: (&Fetch, &SelfMetrics)) -> anyhow::Result<Vec<Po
 pub(super) fn poll(
     target_index: usize,
     target: &TargetConfig,
-    (fetch, own): (&Fetch, &SelfMetrics),
+    (anchor, own): (TimeAnchor, &SelfMetrics),
 ) -> anyhow::Result<Option<Poll>> {
-    let (url, headers) = match &target.server_metrics {
+    let (page, headers) = match &target.server_metrics {
         ServerMetrics::Off => return Ok(None),
-        ServerMetrics::Auto => (format!("{}/metrics", target.urls[0]), headers(target)?),
+        ServerMetrics::Auto => {
+            let at = (&target.urls[0], "/metrics");
+            (page_at(target, at, anchor)?, headers(target)?)
+        }
         // Another host may not see the target's credentials.
-        ServerMetrics::Url(url) => (url.clone(), HeaderMap::new()),
+        ServerMetrics::Url(url) => (page_elsewhere(target, url, anchor)?, HeaderMap::new()),
     };
     Ok(Some(Poll {
         target_index,
         target: target.name.clone(),
-        url,
+        url: page.url,
         headers,
         every: target.server_metrics_every,
-        fetch: fetch.clone(),
+        fetch: page.fetch,
         own: own.clone(),
     }))
 }

@@ -1,15 +1,15 @@
 //! One request to each address of one target, outside any schedule: what `check` shows.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use anyhow::Context;
 
+use super::aside::ASIDE;
 use super::build::{fresh_ids, poll, unseeded};
 use super::discover::{DiscoverError, served};
 use super::streams::{StreamPlan, loops, streams};
 use crate::aggregate::SampleRing;
-use crate::client::{Call, Cancel};
+use crate::client::{Call, Cancel, Client};
 use crate::clock::TimeAnchor;
 use crate::config::Config;
 use crate::export::record::{RecordOptions, to_json_line};
@@ -17,10 +17,6 @@ use crate::load::workload::Workload;
 use crate::measurement::{Observed, RequestRecord, StallRule};
 use crate::telemetry::SelfMetrics;
 use crate::transport::Connect;
-use crate::transport::fetch::{Fetch, FetchTimeouts};
-
-/// The list of models and the metrics page must come within this time.
-const ASIDE: Duration = Duration::from_secs(5);
 
 /// What asking a target showed.
 #[derive(Debug)]
@@ -70,12 +66,12 @@ pub async fn check_target(
         return Ok(None);
     };
     let target = plans[0].target;
-    let timeouts = FetchTimeouts {
-        connect: ASIDE,
-        total: ASIDE,
-    };
-    let fetch = Fetch::new(anchor, timeouts)?;
-    let model = match served(&fetch, target).await {
+    // First, so that what cannot be used is told as such.
+    let clients = plans
+        .iter()
+        .map(|plan| plan.client(Arc::clone(&connect), anchor))
+        .collect::<anyhow::Result<Vec<_>>>()?;
+    let model = match served(target, anchor).await {
         Ok(name) => {
             for (plan, name) in plans.iter().zip(std::iter::repeat(name)) {
                 if let Some(name) = name {
@@ -88,14 +84,14 @@ pub async fn check_target(
     };
     let own = SelfMetrics::new().context("self metrics")?;
     let mut ring = SampleRing::new(1);
-    if let Some(poll) = poll(target_index, target, (&fetch, &own))?
+    if let Some(poll) = poll(target_index, target, (anchor, &own))?
         && let Some(sample) = poll.once().await
     {
         ring.push(sample);
     }
     let mut requests = Vec::new();
-    for plan in plans {
-        let observed = ask(plan, (Arc::clone(&connect), anchor), &ring).await?;
+    for (plan, client) in plans.iter().zip(&clients) {
+        let observed = ask(plan, (client, anchor), &ring).await;
         requests.push(CheckedRequest {
             observed,
             stall: plan.probe.stall,
@@ -107,10 +103,9 @@ pub async fn check_target(
 /// One request of the stream of `plan`.
 async fn ask(
     plan: &StreamPlan<'_>,
-    (connect, anchor): (Arc<dyn Connect>, TimeAnchor),
+    (client, anchor): (&Client, TimeAnchor),
     ring: &SampleRing,
-) -> anyhow::Result<Observed> {
-    let client = plan.client(connect, anchor)?;
+) -> Observed {
     let prompt = Workload::new(plan.probe.workload, unseeded()).prompt();
     let now = anchor.now();
     let mut record = RequestRecord::due(0, Arc::clone(&plan.stream), fresh_ids(), now);
@@ -121,8 +116,8 @@ async fn ask(
         session: None,
     };
     let record = client.send(call, &Cancel::default()).await;
-    Ok(Observed {
+    Observed {
         record,
         at_intended: ring.at(now, ASIDE),
-    })
+    }
 }

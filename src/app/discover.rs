@@ -3,27 +3,27 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::aside::{Page, page_at};
+use super::streams::headers;
 use crate::client::{models_path, served_models};
 use crate::clock::TimeAnchor;
 use crate::config::{BaseUrl, Config, TargetConfig};
 use crate::measurement::Stream;
-use crate::transport::fetch::{Fetch, FetchError, FetchTimeouts};
+use crate::transport::fetch::FetchError;
 
 /// Models named in a message.
 const SHOWN: usize = 10;
 /// Longest list of models that is read.
 const MAX_LIST: usize = 1 << 20;
-/// The list of models must come within this time.
-const ASK_LIMIT: Duration = Duration::from_secs(5);
 /// A target that did not tell is asked again after this time.
 const AGAIN: Duration = Duration::from_secs(5);
 
 /// Why a target's model is not known.
 #[derive(Debug, thiserror::Error)]
 pub enum DiscoverError {
-    /// A header that HTTP does not allow.
-    #[error("{0}")]
-    Headers(anyhow::Error),
+    /// A header that HTTP does not allow, or a file of certificates that is none.
+    #[error("{0:#}")]
+    Unusable(anyhow::Error),
     /// No answer.
     #[error("`{url}`: {error}")]
     Fetch {
@@ -81,15 +81,15 @@ fn names(served: &[String]) -> String {
 ///
 /// If none answers, or the one that does lacks the configured one, or lists none or several.
 pub(super) async fn served(
-    fetch: &Fetch,
     target: &TargetConfig,
+    anchor: TimeAnchor,
 ) -> Result<Option<String>, DiscoverError> {
     let Some(path) = models_path(target.api) else {
         return Ok(None);
     };
     let mut failed = None;
     for url in &target.urls {
-        match served_at(fetch, target, (url, path)).await {
+        match served_at(target, (url, path), anchor).await {
             Err(error @ DiscoverError::Fetch { .. }) => {
                 failed.get_or_insert(error);
             }
@@ -102,12 +102,12 @@ pub(super) async fn served(
 
 /// [`served`], of one address.
 async fn served_at(
-    fetch: &Fetch,
     target: &TargetConfig,
-    (url, path): (&BaseUrl, &str),
+    at: (&BaseUrl, &str),
+    anchor: TimeAnchor,
 ) -> Result<String, DiscoverError> {
-    let url = format!("{url}{path}");
-    let headers = super::streams::headers(target).map_err(DiscoverError::Headers)?;
+    let Page { fetch, url } = page_at(target, at, anchor).map_err(DiscoverError::Unusable)?;
+    let headers = headers(target).map_err(DiscoverError::Unusable)?;
     let answer =
         fetch
             .get(&url, &headers, MAX_LIST)
@@ -149,15 +149,7 @@ pub async fn ask_model(
     target: &TargetConfig,
     anchor: TimeAnchor,
 ) -> Result<Option<String>, DiscoverError> {
-    let timeouts = FetchTimeouts {
-        connect: ASK_LIMIT,
-        total: ASK_LIMIT,
-    };
-    let fetch = Fetch::new(anchor, timeouts).map_err(|error| DiscoverError::Fetch {
-        url: target.urls[0].to_string(),
-        error,
-    })?;
-    served(&fetch, target).await
+    served(target, anchor).await
 }
 
 /// Targets whose model is not configured and can be asked for, with their streams.
@@ -180,10 +172,14 @@ pub(super) fn unresolved(
 }
 
 /// Asks until the target tells, then names the model of its streams.
-pub(super) async fn keep_asking(fetch: Fetch, target: TargetConfig, streams: Vec<Arc<Stream>>) {
+pub(super) async fn keep_asking(
+    anchor: TimeAnchor,
+    target: TargetConfig,
+    streams: Vec<Arc<Stream>>,
+) {
     let mut last = String::new();
     loop {
-        match served(&fetch, &target).await {
+        match served(&target, anchor).await {
             Ok(None) => return,
             Ok(Some(model)) => {
                 tracing::info!(name = %target.name, %model, "the server tells its model");

@@ -4,6 +4,7 @@
 //! |---|---|---|---|
 //! | `app` | `App` | build, wire, supervise, drain | domain logic |
 
+mod aside;
 mod build;
 mod check;
 mod discover;
@@ -43,7 +44,6 @@ use crate::control::Slots;
 use crate::measurement::{RequestRecord, Sample, Stream};
 use crate::scrape::Poll;
 use crate::telemetry::SelfMetrics;
-use crate::transport::fetch::Fetch;
 use crate::transport::{Connect, TcpConnect};
 
 /// The network as the system gives it.
@@ -110,7 +110,6 @@ pub struct App {
     exporters: Vec<ExporterTask>,
     live: Arc<Mutex<Live>>,
     own: SelfMetrics,
-    fetch: Fetch,
     listener: Option<TcpListener>,
     grace: Option<Duration>,
     config: Config,
