@@ -179,16 +179,6 @@ impl Protocol {
         }
     }
 
-    /// The header an API key goes into, as it is; `None`: a bearer token in `authorization`.
-    #[must_use]
-    pub const fn key_header(&self) -> Option<&'static str> {
-        match self.api {
-            Api::Messages => Some("x-api-key"),
-            Api::Gemini => Some("x-goog-api-key"),
-            _ => None,
-        }
-    }
-
     /// Whether nothing but the end of the body marks the end of a stream: neither a last event
     /// nor a finish reason is owed.
     pub(super) const fn ends_with_body(&self) -> bool {
