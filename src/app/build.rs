@@ -21,6 +21,7 @@ use super::join::{Join, Known};
 use super::lanes::{Lane, Lanes, Load};
 use super::ledger::Ledger;
 use super::streams::{StreamPlan, headers, loops, streams};
+use super::tokenizers::load_all;
 use super::{App, Extent, Outputs, Setup};
 use crate::aggregate::{Live, SampleRing, StreamRules, SummaryBuilder};
 use crate::client::Cancel;
@@ -212,6 +213,7 @@ impl Joining<'_> {
                 .collect(),
             outlets,
             ledgers,
+            tokenizers: load_all(config)?,
         };
         Ok((join, exporters))
     }

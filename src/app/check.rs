@@ -8,6 +8,7 @@ use super::aside::ASIDE;
 use super::build::{fresh_ids, poll, unseeded};
 use super::discover::{DiscoverError, served};
 use super::streams::{StreamPlan, loops, streams};
+use super::tokenizers::{load, recount};
 use crate::aggregate::SampleRing;
 use crate::client::{Call, Cancel, Client};
 use crate::clock::TimeAnchor;
@@ -71,6 +72,7 @@ pub async fn check_target(
         .iter()
         .map(|plan| plan.client(Arc::clone(&connect), anchor))
         .collect::<anyhow::Result<Vec<_>>>()?;
+    let tokenizer = load((target_index, target))?;
     let model = match served(target, anchor).await {
         Ok(name) => {
             for (plan, name) in plans.iter().zip(std::iter::repeat(name)) {
@@ -91,7 +93,8 @@ pub async fn check_target(
     }
     let mut requests = Vec::new();
     for (plan, client) in plans.iter().zip(&clients) {
-        let observed = ask(plan, (client, anchor), &ring).await;
+        let mut observed = ask(plan, (client, anchor), &ring).await;
+        recount(tokenizer.as_ref(), &mut observed.record);
         requests.push(CheckedRequest {
             observed,
             stall: plan.probe.stall,

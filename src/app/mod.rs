@@ -18,6 +18,7 @@ mod run;
 mod runtimes;
 pub mod simulate;
 mod streams;
+mod tokenizers;
 
 pub use build::draw_seed;
 pub use check::{Checked, CheckedRequest, check_target};

@@ -19,10 +19,10 @@ use crate::transport::{Connect, Endpoint};
 #[error("targets[{index}].{key}: {what}\n  wanted: {wanted}")]
 pub struct UnusableTarget {
     /// Position of the target.
-    index: usize,
-    key: &'static str,
-    what: String,
-    wanted: &'static str,
+    pub(super) index: usize,
+    pub(super) key: &'static str,
+    pub(super) what: String,
+    pub(super) wanted: &'static str,
 }
 
 /// One stream with what its probe and its target say about it.
@@ -115,7 +115,7 @@ impl StreamPlan<'_> {
             let wanted = "a `body` that can be sent, and a `text` that is a JSON path";
             unusable("request", error.to_string(), wanted)
         })?;
-        Client::new(ClientSetup {
+        let client = Client::new(ClientSetup {
             endpoint,
             protocol,
             headers: headers(target)?,
@@ -123,7 +123,11 @@ impl StreamPlan<'_> {
             connect,
             anchor,
         })
-        .with_context(|| format!("URL `{url}` of target `{}`", target.name))
+        .with_context(|| format!("URL `{url}` of target `{}`", target.name))?;
+        Ok(match target.tokenizer {
+            Some(_) => client.keeping_text(),
+            None => client,
+        })
     }
 }
 

@@ -154,7 +154,7 @@ fn what_does_not_go_together_is_told() {
             "c.yaml:3: `targets[0].urls[1]`: wrong type
   given: `7`
   wanted: a URL, as in `http://127.0.0.1:8000`
-c.yaml:3: `targets[0].urls[2]`: duplicate
+c.yaml:3: `targets[0].urls[2]`: given twice
   given: `http://h:80`
   wanted: each URL once",
         ),
