@@ -70,6 +70,7 @@ pub struct Client {
     setup: Setup,
     pool: Pool,
     rehearsal: Rehearsal,
+    keep_text: bool,
 }
 
 /// One arrival that may go.
@@ -156,7 +157,15 @@ impl Client {
             },
             pool,
             rehearsal: Rehearsal::default(),
+            keep_text: false,
         })
+    }
+
+    /// Keeps the texts of answers in their records, for a local tokenizer.
+    #[must_use]
+    pub fn keeping_text(mut self) -> Self {
+        self.keep_text = true;
+        self
     }
 
     /// Sends one request and returns its finished record.
@@ -405,6 +414,9 @@ impl Exchange<'_> {
         marks: &Marks,
     ) -> Result<bool, Failed> {
         let mut reading = Reading::new(Arc::clone(&self.client.setup.protocol));
+        if self.client.keep_text {
+            reading = reading.keeping_text();
+        }
         if let Some(encoding) = unasked_encoding(response.headers()) {
             reading.encoded(&encoding);
         }

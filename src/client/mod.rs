@@ -20,7 +20,7 @@ mod watch;
 mod tests;
 
 pub use exchange::{Call, Client, ClientSetup};
-pub use models::{MODELS_PATH, served_models};
+pub use models::{models_path, served_models};
 pub use protocol::{Protocol, ProtocolError};
 pub use reading::{Ended, Reading};
 pub use watch::Cancel;

@@ -182,6 +182,9 @@ pub enum ClockSource {
 }
 
 impl ClockSource {
+    /// Every clock, the best first.
+    pub const ALL: [Self; 3] = [Self::Kernel, Self::Read, Self::User];
+
     /// The name in records and span attributes.
     #[must_use]
     pub const fn name(self) -> &'static str {

@@ -188,16 +188,6 @@ impl Protocol {
         }
     }
 
-    /// The header an API key goes into, as it is; `None`: a bearer token in `authorization`.
-    #[must_use]
-    pub const fn key_header(&self) -> Option<&'static str> {
-        match self.api {
-            Api::Messages => Some("x-api-key"),
-            Api::Gemini => Some("x-goog-api-key"),
-            _ => None,
-        }
-    }
-
     /// How a stream is cut that begins with a brace or a bracket.
     pub(super) const fn framing(&self) -> Framing {
         match self.api {
