@@ -209,6 +209,11 @@ fn encoded(encoding: &str, pieces: &[&str]) -> Vec<Vec<u8>> {
     }
 }
 
+/// `text` in gzip.
+pub(super) fn gzip(text: &str) -> Vec<u8> {
+    encoded("gzip", &[text]).concat()
+}
+
 #[tokio::test(start_paused = true)]
 pub(super) async fn q41_identity_is_asked_for_and_an_encoding_read_anyway() {
     for encoding in ["gzip", "deflate", "br", "zstd"] {

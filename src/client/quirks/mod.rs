@@ -7,6 +7,7 @@
 mod case;
 mod counts;
 mod endings;
+mod fixtures;
 mod framing;
 mod peer;
 mod reports_metric;
