@@ -106,7 +106,11 @@ impl Reading {
     pub fn take(&mut self, bytes: &[u8], read: ReadMark, record: &mut RequestRecord) {
         record.timeline.first_byte.get_or_insert(read.at);
         record.bytes += bytes.len() as u64;
+        let mut bytes = bytes;
         if matches!(self.form, Form::Unknown) {
+            // White space before a body is no part of it, whether or not it came in a read of
+            // its own.
+            bytes = bytes.trim_ascii_start();
             self.form = Form::of(bytes, self.protocol.framing(), record.stream.streaming);
         }
         let (facts, protocol) = (&mut self.facts, &*self.protocol);
