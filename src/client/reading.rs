@@ -178,6 +178,9 @@ impl Reading {
             }
             Form::Unknown | Form::Other(_) => None,
         };
+        if ended == Ended::Complete && protocol.ends_with_body() {
+            self.facts.stage = self.facts.stage.max(Stage::Finished);
+        }
         self.facts.count(record);
         record.outcome = outcome.unwrap_or_else(|| self.facts.outcome(record));
         record.error = self.facts.error.or(self.facts.corrupt);
@@ -278,7 +281,9 @@ impl Facts {
 
     /// What every event may hold, token or not.
     fn note(&mut self, said: Said<'_>, record: &mut RequestRecord) {
-        self.usage = said.usage.or(self.usage);
+        if let Some(usage) = said.usage {
+            self.usage = Some(usage.over(self.usage));
+        }
         if let Some(error) = said.error {
             self.error.get_or_insert(error);
         }
@@ -290,6 +295,9 @@ impl Facts {
                     .get_or_insert_with(|| request_error(&reason, &message));
             }
             record.finish_reason = Some(reason);
+        }
+        if said.done {
+            self.stage = self.stage.max(Stage::Done);
         }
     }
 

@@ -5,6 +5,7 @@
 mod chat;
 mod cohere;
 mod completions;
+mod count;
 mod embeddings;
 mod free;
 mod gemini;
@@ -22,6 +23,7 @@ mod triton;
 pub(super) use said::{Channel, Said, Usage, error_in, plain, request_error};
 
 use self::free::Free;
+use self::said::error_from;
 use super::framing::{Event, Framing};
 use crate::config::RequestConfig;
 use crate::load::workload::Prompt;
@@ -149,6 +151,22 @@ impl Protocol {
         }
     }
 
+    /// The header an API key goes into, as it is; `None`: a bearer token in `authorization`.
+    #[must_use]
+    pub const fn key_header(&self) -> Option<&'static str> {
+        match self.api {
+            Api::Messages => Some("x-api-key"),
+            Api::Gemini => Some("x-goog-api-key"),
+            _ => None,
+        }
+    }
+
+    /// Whether nothing but the end of the body marks the end of a stream: neither a last event
+    /// nor a finish reason is owed.
+    pub(super) const fn ends_with_body(&self) -> bool {
+        matches!(self.api, Api::Triton | Api::Kserve)
+    }
+
     /// How a stream is cut that begins with a brace or a bracket.
     pub(super) const fn framing(&self) -> Framing {
         match self.api {
@@ -199,5 +217,9 @@ impl Protocol {
 
 /// The error in the body of a response that is not a success; `None` if it holds none.
 pub(super) fn error_in_body(body: &[u8]) -> Option<RequestError> {
-    error_in(&serde_json::from_slice(body).ok()?)
+    let json: serde_json::Value = serde_json::from_slice(body).ok()?;
+    // Gemini streams an array where it is not asked for events, errors included.
+    let json = json.get(0).unwrap_or(&json);
+    let flat = || json.get("message").map(|_| error_from(json, None));
+    error_in(json).or_else(flat)
 }
