@@ -103,6 +103,11 @@ impl Named {
         match name {
             b"data" => self.data.push(value),
             b"event" => self.name = value,
+            // No field of the specification, but of a server.
+            b"error" => {
+                self.name = b"error".to_vec();
+                self.data.push(value);
+            }
             _ => {}
         }
     }
