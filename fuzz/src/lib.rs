@@ -27,3 +27,7 @@ pub fn page(data: &[u8]) {
 pub fn models(data: &[u8]) {
     invariants::models(data);
 }
+
+pub fn encodings(data: &[u8]) {
+    invariants::encodings(data);
+}

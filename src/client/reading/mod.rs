@@ -56,6 +56,8 @@ const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 pub struct Reading {
     protocol: Arc<Protocol>,
     form: Form,
+    /// Bytes of a byte order mark before the body.
+    mark: usize,
     /// The first bytes of the body, until an event came.
     beginning: Vec<u8>,
     facts: Facts,
@@ -68,6 +70,7 @@ impl Reading {
         Self {
             protocol,
             form: Form::Unknown,
+            mark: 0,
             beginning: Vec::new(),
             facts: Facts::default(),
         }
@@ -106,9 +109,7 @@ impl Reading {
         record.bytes += bytes.len() as u64;
         let mut bytes = bytes;
         if matches!(self.form, Form::Unknown) {
-            // White space before a body is no part of it, whether or not it came in a read of
-            // its own.
-            bytes = bytes.trim_ascii_start();
+            bytes = self.behind_start(bytes);
             self.form = Form::of(bytes, self.protocol.framing(), record.stream.streaming);
         }
         if record.timeline.first_event.is_none() {
@@ -131,6 +132,17 @@ impl Reading {
             self.facts.settle(too_large_error(too_large));
             self.form = Form::Other;
         }
+    }
+
+    /// `bytes` without white space and byte order mark: what stands before a body is no part of
+    /// it, whether or not it came in a read of its own.
+    fn behind_start<'a>(&mut self, bytes: &'a [u8]) -> &'a [u8] {
+        let is_start = |byte: &&u8| {
+            let is_mark = BYTE_ORDER_MARK.get(self.mark) == Some(*byte);
+            self.mark += usize::from(is_mark);
+            is_mark || byte.is_ascii_whitespace()
+        };
+        &bytes[bytes.iter().take_while(is_start).count()..]
     }
 
     fn keep_beginning(&mut self, bytes: &[u8]) {
@@ -159,7 +171,6 @@ impl Reading {
             Form::Lines(decoder) => decoder.finish(on_event),
             Form::Array(decoder) => decoder.finish(on_event),
             Form::Json(body) => {
-                let body = body.strip_prefix(BYTE_ORDER_MARK).unwrap_or(body);
                 whole = Some(facts.whole(protocol, body, (last, &mut *record)));
             }
             Form::Unknown => {
@@ -182,7 +193,6 @@ impl Reading {
 
 /// Whether a line of `text` is a comment or a field of an event stream.
 fn has_field(text: &[u8]) -> bool {
-    let text = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text);
     let is_field = |line: &[u8]| {
         let name = line.split(|byte| *byte == b':').next().unwrap_or(line);
         line.starts_with(b":") || matches!(name, b"data" | b"event" | b"error" | b"id" | b"retry")
@@ -199,9 +209,7 @@ fn too_large_error(error: EventTooLarge) -> RequestError {
 
 impl Form {
     fn of(bytes: &[u8], framing: Framing, streaming: bool) -> Self {
-        let bytes = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes);
-        let first = bytes.iter().find(|byte| !byte.is_ascii_whitespace());
-        match (first, framing) {
+        match (bytes.first(), framing) {
             (None, _) => Self::Unknown,
             (Some(b'{'), Framing::Lines) if streaming => Self::Lines(LineDecoder::default()),
             (Some(b'['), Framing::Array) if streaming => Self::Array(ArrayDecoder::default()),

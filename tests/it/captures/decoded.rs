@@ -12,6 +12,7 @@ fn how(recorded: &Recorded) -> How {
         protocol: view::protocol(recorded.api),
         streaming: recorded.streaming,
         ended: Ended::Complete,
+        encoding: None,
         text: true,
     }
 }

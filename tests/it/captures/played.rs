@@ -89,6 +89,7 @@ async fn exchange(recorded: &Recorded, writes: Vec<Write>) -> RequestRecord {
             input_tokens: 2,
             output_tokens: Some(12),
         },
+        session: None,
     };
     client.send(call, &Cancel::default()).await
 }

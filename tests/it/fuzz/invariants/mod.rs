@@ -19,11 +19,12 @@ use self::body::Case;
 type Holds = fn(&[u8]);
 
 /// Every target by its name.
-pub(crate) const TARGETS: [(&str, Holds); 6] = [
+pub(crate) const TARGETS: [(&str, Holds); 7] = [
     ("sse", sse),
     ("lines", lines),
     ("array", array),
     ("protocols", protocols),
+    ("encodings", encodings),
     ("page", page),
     ("models", models),
 ];
@@ -46,6 +47,19 @@ pub(crate) fn array(data: &[u8]) {
 /// Bodies of every protocol: the first letter says which, in the order of [`Api::ALL`].
 pub(crate) fn protocols(data: &[u8]) {
     body(data, &Api::ALL);
+}
+
+/// Chat under a content encoding: a letter for it, then a case of [`sse`].
+pub(crate) fn encodings(data: &[u8]) {
+    const NAMES: [&str; 6] = ["gzip", "deflate", "br", "zstd", "gzip,br", "identity,GZIP"];
+    let Some((letter, case)) = data.split_first() else {
+        return;
+    };
+    if let Some(mut case) = Case::parse(case, &[Api::Chat]) {
+        let name = NAMES[usize::from(letter.wrapping_sub(b'a')) % NAMES.len()];
+        case.how.encoding = Some(name);
+        body::cuts_do_not_matter(&case);
+    }
 }
 
 /// Metrics pages.

@@ -8,7 +8,7 @@ use tokencanary::measurement::Api;
 
 /// `body` laid out otherwise, if that can be done without changing what it says.
 pub(crate) fn relaid(api: Api, streaming: bool, body: &[u8]) -> Option<Vec<u8>> {
-    let body = body.trim_ascii_start();
+    let body = behind_start(body);
     match body.first()? {
         b'{' if streaming && matches!(api, Api::Ollama | Api::OllamaGenerate) => {
             Some(lines(body))
@@ -18,6 +18,21 @@ pub(crate) fn relaid(api: Api, streaming: bool, body: &[u8]) -> Option<Vec<u8>> 
         b'<' => None,
         _ => Some(events(body)),
     }
+}
+
+/// `body` without the white space before it, and without a byte order mark or the beginning of
+/// one.
+fn behind_start(body: &[u8]) -> &[u8] {
+    let mut mark = [0xEF, 0xBB, 0xBF].into_iter().peekable();
+    let mut from = 0;
+    for byte in body {
+        let is_mark = mark.next_if_eq(byte).is_some();
+        if !is_mark && !byte.is_ascii_whitespace() {
+            break;
+        }
+        from += 1;
+    }
+    &body[from..]
 }
 
 /// JSON with a blank at each joint; `None` if it is not JSON.
@@ -57,7 +72,6 @@ fn lines(body: &[u8]) -> Vec<u8> {
 fn events(body: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(body.len() * 2);
     let mut event = Named::default();
-    let body = body.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(body);
     for line in single_line_ends(body).split(|byte| *byte == b'\n') {
         if line.is_empty() {
             std::mem::take(&mut event).write(&mut out);

@@ -17,6 +17,8 @@ pub(crate) struct How {
     pub(crate) protocol: Arc<Protocol>,
     pub(crate) streaming: bool,
     pub(crate) ended: Ended,
+    /// As the head names it.
+    pub(crate) encoding: Option<&'static str>,
     /// Whether the text of the answer is kept.
     pub(crate) text: bool,
 }
@@ -126,5 +128,12 @@ pub(crate) fn read_until_settled<'a>(
 }
 
 fn reading(how: &How) -> Reading {
-    Reading::new(Arc::clone(&how.protocol))
+    let mut reading = Reading::new(Arc::clone(&how.protocol));
+    if how.text {
+        reading = reading.keeping_text();
+    }
+    if let Some(encoding) = how.encoding {
+        reading.encoded(encoding);
+    }
+    reading
 }
