@@ -106,11 +106,21 @@ fn seen(record: &RequestRecord) -> View {
 async fn every_response_becomes_the_record_a_reader_writes() {
     for recorded in RECORDED {
         let response = Response::of(recorded);
-        let writes = writes(&response, vec![(5, &response.body)]);
+        let writes = writes(&response, vec![(5, &response.body[..])]);
         let record = exchange(recorded, writes).await;
         check(&seen(&record), recorded);
-        assert_eq!(record.http_status, Some(recorded.status), "{}", recorded.file);
-        assert_eq!(record.bytes, response.body.len() as u64, "{}", recorded.file);
+        assert_eq!(
+            record.http_status,
+            Some(recorded.status),
+            "{}",
+            recorded.file
+        );
+        assert_eq!(
+            record.bytes,
+            response.body.len() as u64,
+            "{}",
+            recorded.file
+        );
     }
 }
 
@@ -145,8 +155,18 @@ async fn times_run_from_the_start_to_the_reads_of_the_tokens() {
         let (first, last) = recorded.token_events.expect("chosen so");
         assert_eq!(after(times.headers), 0, "{}", recorded.file);
         assert_eq!(after(times.first_byte), INSTANTS[0], "{}", recorded.file);
-        assert_eq!(after(times.first_token), INSTANTS[first - 1], "{}", recorded.file);
-        assert_eq!(after(times.last_token), INSTANTS[last - 1], "{}", recorded.file);
+        assert_eq!(
+            after(times.first_token),
+            INSTANTS[first - 1],
+            "{}",
+            recorded.file
+        );
+        assert_eq!(
+            after(times.last_token),
+            INSTANTS[last - 1],
+            "{}",
+            recorded.file
+        );
         assert_eq!(after(times.end), 200, "{}", recorded.file);
     }
 }

@@ -186,9 +186,17 @@ fn counts_are_possible(record: &RequestRecord, body: &[u8]) {
     let events = 1 + body.iter().filter(marks).count();
     assert!(record.chunks.as_slice().len() <= events);
     let tokens = &record.tokens;
-    let listed = [TokenSource::TokenIds, TokenSource::Logprobs, TokenSource::Words];
+    let listed = [
+        TokenSource::TokenIds,
+        TokenSource::Logprobs,
+        TokenSource::Words,
+    ];
     if tokens.source.is_some_and(|source| listed.contains(&source)) {
-        assert!(tokens.output.is_some_and(|count| count as usize <= body.len()));
+        assert!(
+            tokens
+                .output
+                .is_some_and(|count| count as usize <= body.len())
+        );
     }
     let choices = record.choices.map_or(0, |choices| choices.count);
     assert!(choices as usize <= body.len());

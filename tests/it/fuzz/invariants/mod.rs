@@ -2,7 +2,7 @@
 //! does not.
 //!
 //! The fuzzer (`fuzz/`) and the tests beside this module call the same functions. They use
-//! nothing but the library's public face, the standard library and serde_json, so that both can
+//! nothing but the library's public face, the standard library and `serde_json`, so that both can
 //! compile them.
 
 mod body;

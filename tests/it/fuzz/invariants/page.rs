@@ -32,7 +32,9 @@ fn owned(line: &Line<'_>) -> Sample {
     let labels = line.labels.iter();
     (
         line.name.to_owned(),
-        labels.map(|(k, v)| (k.to_owned(), v.into_owned())).collect(),
+        labels
+            .map(|(k, v)| (k.to_owned(), v.into_owned()))
+            .collect(),
         line.value.to_bits(),
     )
 }
@@ -67,7 +69,10 @@ fn reads_back(sample: &Sample) {
     };
     assert_eq!((back_name, back_labels), (name, labels), "{line}");
     let back = f64::from_bits(*back_bits);
-    assert!(*back_bits == *bits || (back.is_nan() && value.is_nan()), "{line}");
+    assert!(
+        *back_bits == *bits || (back.is_nan() && value.is_nan()),
+        "{line}"
+    );
 }
 
 /// Loads are amounts, shares are shares.
@@ -82,6 +87,9 @@ fn state_is_sound(page: &str, bad: u64) {
         assert!((0.0..=1.0).contains(&share), "{share}");
     }
     if !read.recognised() {
-        assert_eq!((state.running, state.waiting, state.kv_usage), (None, None, None));
+        assert_eq!(
+            (state.running, state.waiting, state.kv_usage),
+            (None, None, None)
+        );
     }
 }

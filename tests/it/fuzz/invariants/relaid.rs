@@ -10,9 +10,7 @@ use tokencanary::measurement::Api;
 pub(crate) fn relaid(api: Api, streaming: bool, body: &[u8]) -> Option<Vec<u8>> {
     let body = behind_start(body);
     match body.first()? {
-        b'{' if streaming && matches!(api, Api::Ollama | Api::OllamaGenerate) => {
-            Some(lines(body))
-        }
+        b'{' if streaming && matches!(api, Api::Ollama | Api::OllamaGenerate) => Some(lines(body)),
         // Whole bodies and arrays; half of one says something else.
         b'{' | b'[' => spaced(body),
         b'<' => None,
@@ -23,7 +21,7 @@ pub(crate) fn relaid(api: Api, streaming: bool, body: &[u8]) -> Option<Vec<u8>> 
 /// `body` without the white space before it, and without a byte order mark or the beginning of
 /// one.
 fn behind_start(body: &[u8]) -> &[u8] {
-    let mut mark = [0xEF, 0xBB, 0xBF].into_iter().peekable();
+    let mut mark = [0xEF_u8, 0xBB, 0xBF].into_iter().peekable();
     let mut from = 0;
     for byte in body {
         let is_mark = mark.next_if_eq(byte).is_some();

@@ -117,7 +117,10 @@ pub(crate) fn read_until_settled<'a>(
     let mut reading = reading(how);
     let mut last = ReadMark::user(MonoTime::from_nanos(0), 0);
     for bytes in pieces {
-        last = ReadMark::user(last.at + std::time::Duration::from_millis(1), last.number + 1);
+        last = ReadMark::user(
+            last.at + std::time::Duration::from_millis(1),
+            last.number + 1,
+        );
         reading.take(bytes, last, &mut record);
         if reading.is_settled() {
             reading.end(Ended::Broken, last, &mut record);
