@@ -1,9 +1,12 @@
 //! The one integration binary: every tier that needs more than one room.
 //!
-//! `tidy` reads the source tree, `docs` the documents; `process` runs the binary; `real`
+//! `tidy` reads the source tree, `docs` the documents; `captures` decodes recorded responses; `fuzz`
+//! runs the fuzz targets over random and kept input; `process` runs the binary; `real`
 //! (feature `real`) runs it against programs of others, which `tests/run` installs.
 
+mod captures;
 mod docs;
+mod fuzz;
 mod gate;
 mod process;
 mod program;

@@ -64,6 +64,8 @@ pub struct Reading {
     /// Undoes a content encoding that we did not ask for.
     decoder: Option<Box<Decoder>>,
     form: Form,
+    /// Bytes of a byte order mark before the body.
+    mark: usize,
     /// The first bytes of the body, until an event came.
     beginning: Vec<u8>,
     facts: Facts,
@@ -77,6 +79,7 @@ impl Reading {
             protocol,
             decoder: None,
             form: Form::Unknown,
+            mark: 0,
             beginning: Vec::new(),
             facts: Facts::default(),
         }
@@ -137,9 +140,9 @@ impl Reading {
     fn decoded(&mut self, bytes: &[u8], read: ReadMark, record: &mut RequestRecord) {
         let mut bytes = bytes;
         if matches!(self.form, Form::Unknown) {
-            // White space before a body is no part of it, whether or not it came in a read of
-            // its own.
-            bytes = bytes.trim_ascii_start();
+            // White space and a mark before a body are no part of it, whether or not they came in
+            // reads of their own.
+            bytes = self.behind_start(bytes);
             self.form = Form::of(bytes, &self.protocol, record.stream.streaming);
         }
         if record.timeline.first_event.is_none() {
@@ -172,6 +175,17 @@ impl Reading {
             self.facts.settle(too_large_error(too_large));
             self.form = Form::Other;
         }
+    }
+
+    /// `bytes` without white space and byte order mark: what stands before a body is no part of
+    /// it, whether or not it came in a read of its own.
+    fn behind_start<'a>(&mut self, bytes: &'a [u8]) -> &'a [u8] {
+        let is_start = |byte: &&u8| {
+            let is_mark = BYTE_ORDER_MARK.get(self.mark) == Some(*byte);
+            self.mark += usize::from(is_mark);
+            is_mark || byte.is_ascii_whitespace()
+        };
+        &bytes[bytes.iter().take_while(is_start).count()..]
     }
 
     fn keep_beginning(&mut self, bytes: &[u8]) {
@@ -208,7 +222,6 @@ impl Reading {
             Form::Array(decoder) => decoder.finish(on_event),
             Form::Text(_) if ended == Ended::Broken => {}
             Form::Json(body) | Form::Text(body) => {
-                let body = body.strip_prefix(BYTE_ORDER_MARK).unwrap_or(body);
                 whole = Some(facts.whole(protocol, body, (last, &mut *record)));
             }
             Form::Unknown => {
@@ -231,7 +244,6 @@ impl Reading {
 
 /// Whether a line of `text` is a comment or a field of an event stream.
 fn has_field(text: &[u8]) -> bool {
-    let text = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text);
     let is_field = |line: &[u8]| {
         let name = line.split(|byte| *byte == b':').next().unwrap_or(line);
         line.starts_with(b":") || matches!(name, b"data" | b"event" | b"error" | b"id" | b"retry")
@@ -254,9 +266,9 @@ fn too_large_error(error: EventTooLarge) -> RequestError {
 }
 
 impl Form {
-    /// The form of a body that begins with `bytes`, which do not begin with white space.
+    /// The form of a body that begins with `bytes`, which begin with neither white space nor a
+    /// byte order mark.
     fn of(bytes: &[u8], protocol: &Protocol, streaming: bool) -> Self {
-        let bytes = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes);
         match (bytes.first(), protocol.framing()) {
             (None, _) => Self::Unknown,
             (Some(b'{'), Framing::Lines) if streaming => Self::Lines(LineDecoder::default()),
