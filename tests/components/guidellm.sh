@@ -19,7 +19,10 @@ if [ ! -d "$root/python/torch" ]; then
     retry 900 "${APT[@]}" -y --download-only install python3-torch >&2 ||
         missing "the package python3-torch and what it needs could not be downloaded"
     mkdir -p "$work/root" "$work/root/python"
+    # The C library stays the machine's own.
+    rm -f "$work"/apt/cache/archives/libc6*.deb
     for deb in "$work"/apt/cache/archives/*.deb; do dpkg-deb -x "$deb" "$work/root"; done
+    rm -rf "$work/root/usr/share"
     for package in torch torchgen; do
         ln -s "../usr/lib/python3/dist-packages/$package" "$work/root/python/$package"
     done
@@ -28,9 +31,8 @@ if [ ! -d "$root/python/torch" ]; then
 fi
 
 launcher="$COMPONENTS/guidellm/launch"
-libraries=$(find "$root/usr/lib" -name '*.so*' -printf '%h\n' | grep -v -e /gconv -e /engines -e python | sort -u |
-    # The C library stays the machine's own.
-    while read -r folder; do [ -e "$folder/libc.so.6" ] || echo "$folder"; done | paste -sd:)
+libraries=$(find "$root/lib" "$root/usr/lib" -name '*.so*' -printf '%h\n' |
+    grep -v -e /gconv -e /engines -e python | sort -u | paste -sd:)
 {
     echo '#!/bin/sh'
     echo '# Written by tests/components/guidellm.sh.'
