@@ -9,17 +9,22 @@ mod embeddings;
 mod free;
 mod gemini;
 mod kserve;
+mod lenient;
 mod llamacpp;
 mod messages;
 mod ollama;
 mod rerank;
 mod responses;
 mod said;
+mod scan;
 mod text;
 mod tgi;
 mod triton;
+mod usage;
 
-pub(super) use said::{Channel, Said, Usage, error_in, plain, request_error};
+use said::error_from;
+pub(super) use said::{Channel, Piece, Said, Usage, error_in, plain, request_error};
+pub(super) use scan::Shape;
 
 use self::free::Free;
 use super::framing::{Event, Framing};
@@ -117,8 +122,16 @@ impl Protocol {
         }
     }
 
-    /// The request body.
+    /// The request body, with the operator's further fields laid over it.
     pub(super) fn body(&self, ask: &Ask<'_>) -> Vec<u8> {
+        let body = self.own_body(ask);
+        if self.style.extra.is_empty() || self.free.is_some() {
+            return body;
+        }
+        with_fields(body, &self.style.extra)
+    }
+
+    fn own_body(&self, ask: &Ask<'_>) -> Vec<u8> {
         match self.api {
             Api::Chat => chat::body(ask),
             Api::Completions => completions::body(ask),
@@ -139,6 +152,23 @@ impl Protocol {
             }
             Api::Raw | Api::Template => self.free().body(ask),
         }
+    }
+
+    /// Whether a stream was asked for usage, or sends it unasked by rights.
+    pub(super) fn asks_usage(&self) -> bool {
+        if !matches!(self.api, Api::Chat | Api::Completions) {
+            return true;
+        }
+        match self.style.extra.get("stream_options") {
+            Some(options) => options.get("include_usage") == Some(&true.into()),
+            None => self.style.usage,
+        }
+    }
+
+    /// Whether the answer was asked to be exactly as long as said.
+    pub(super) const fn asks_exact_length(&self) -> bool {
+        let can = matches!(self.api, Api::Chat | Api::Completions | Api::Llamacpp);
+        can && self.style.exact_length
     }
 
     /// Headers that the protocol wants beside the usual ones: name and value.
@@ -195,6 +225,16 @@ impl Protocol {
             .as_ref()
             .expect("made with every protocol that has a body of the operator's")
     }
+}
+
+/// `body`, if it is a JSON object, with `fields` in place of those of the same name or beside them.
+fn with_fields(body: Vec<u8>, fields: &serde_json::Map<String, serde_json::Value>) -> Vec<u8> {
+    type Object = serde_json::Map<String, serde_json::Value>;
+    let Ok(mut object) = serde_json::from_slice::<Object>(&body) else {
+        return body;
+    };
+    object.extend(fields.clone());
+    serde_json::to_vec(&object).expect("what was JSON can be written as JSON")
 }
 
 /// The error in the body of a response that is not a success; `None` if it holds none.
