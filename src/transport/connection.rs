@@ -9,7 +9,7 @@ use hyper::body::Incoming;
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper::{Request, Response};
 
-use super::wire::StampedWire;
+use super::wire::Carrier;
 use super::{Marks, Wire};
 use crate::clock::TimeAnchor;
 
@@ -42,15 +42,11 @@ impl Connection {
     ///
     /// If the stream is closed at once.
     pub async fn start(wire: Wire, anchor: TimeAnchor) -> hyper::Result<Self> {
-        let marks = Arc::new(Marks::default());
-        let stamped = StampedWire {
-            wire,
-            marks: Arc::clone(&marks),
-            anchor,
-        };
+        let carrier = Carrier::http1(wire.stamped(anchor), anchor);
+        let marks = Arc::clone(carrier.marks());
         let (sender, driver) = http1::Builder::new()
             .max_buf_size(MAX_HEAD)
-            .handshake(stamped)
+            .handshake(carrier)
             .await?;
         tokio::spawn(async move {
             if let Err(error) = driver.await {

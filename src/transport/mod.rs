@@ -11,15 +11,23 @@
 mod connection;
 mod endpoint;
 pub mod fetch;
+mod kernel;
+mod ledger;
 mod marks;
 mod pool;
+mod rest;
+mod stamped;
 mod tcp;
+#[cfg(test)]
+mod tests;
 mod wire;
 
 pub use connection::{Connection, SendFailure};
 pub use endpoint::{Endpoint, EndpointError};
 pub use marks::{Marks, ReadMark, StampClock};
 pub use pool::Pool;
+pub use rest::{thread_parks, thread_unparks};
+pub use stamped::Stamped;
 pub use tcp::TcpConnect;
 pub use wire::Wire;
 
