@@ -22,6 +22,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use server::Pace;
+use tokencanary::transport::{thread_parks, thread_unparks};
 use tokio::runtime::Builder;
 
 fn main() -> ExitCode {
@@ -49,7 +50,12 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
+/// As the daemon does it for its clients: one thread, whose sleeps are known.
 fn on_one_thread(future: impl Future<Output = ()>) {
-    let runtime = Builder::new_current_thread().enable_all().build();
+    let runtime = Builder::new_current_thread()
+        .enable_all()
+        .on_thread_park(thread_parks)
+        .on_thread_unpark(thread_unparks)
+        .build();
     runtime.expect("a runtime").block_on(future);
 }
