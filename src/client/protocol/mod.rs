@@ -5,7 +5,9 @@
 mod chat;
 mod cohere;
 mod completions;
+mod count;
 mod embeddings;
+mod fault;
 mod free;
 mod gemini;
 mod kserve;
@@ -13,20 +15,24 @@ mod lenient;
 mod llamacpp;
 mod messages;
 mod ollama;
+#[cfg(test)]
+mod replay;
 mod rerank;
 mod responses;
 mod said;
 mod scan;
+mod segment;
+mod several;
 mod text;
 mod tgi;
 mod triton;
 mod usage;
 
-use said::error_from;
 pub(super) use said::{Channel, Piece, Said, Usage, error_in, plain, request_error};
 pub(super) use scan::Shape;
 
 use self::free::Free;
+use self::said::error_from;
 use super::framing::{Event, Framing};
 use crate::config::RequestConfig;
 use crate::load::workload::Prompt;
@@ -179,6 +185,22 @@ impl Protocol {
         }
     }
 
+    /// The header an API key goes into, as it is; `None`: a bearer token in `authorization`.
+    #[must_use]
+    pub const fn key_header(&self) -> Option<&'static str> {
+        match self.api {
+            Api::Messages => Some("x-api-key"),
+            Api::Gemini => Some("x-goog-api-key"),
+            _ => None,
+        }
+    }
+
+    /// Whether nothing but the end of the body marks the end of a stream: neither a last event
+    /// nor a finish reason is owed.
+    pub(super) const fn ends_with_body(&self) -> bool {
+        matches!(self.api, Api::Triton | Api::Kserve)
+    }
+
     /// How a stream is cut that begins with a brace or a bracket.
     pub(super) const fn framing(&self) -> Framing {
         match self.api {
@@ -239,5 +261,9 @@ fn with_fields(body: Vec<u8>, fields: &serde_json::Map<String, serde_json::Value
 
 /// The error in the body of a response that is not a success; `None` if it holds none.
 pub(super) fn error_in_body(body: &[u8]) -> Option<RequestError> {
-    error_in(&serde_json::from_slice(body).ok()?)
+    let json: serde_json::Value = serde_json::from_slice(body).ok()?;
+    // Gemini streams an array where it is not asked for events, errors included.
+    let json = json.get(0).unwrap_or(&json);
+    let flat = || json.get("message").map(|_| error_from(json, None));
+    error_in(json).or_else(flat)
 }

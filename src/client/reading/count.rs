@@ -57,14 +57,7 @@ impl Ladder {
     pub(super) fn take(&mut self, said: &Said<'_>, first: bool) {
         let bearing = said.has_token();
         if let Some(usage) = said.usage {
-            let before = self.usage.unwrap_or_default();
-            self.usage = Some(Usage {
-                input: usage.input.or(before.input),
-                output: usage.output.or(before.output),
-                reasoning: usage.reasoning.or(before.reasoning),
-                cached: usage.cached.or(before.cached),
-                bad: usage.bad || before.bad,
-            });
+            self.usage = Some(usage.over(self.usage));
             if let Some(count) = usage.output
                 && (bearing || said.finish.is_some())
             {

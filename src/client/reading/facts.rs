@@ -254,7 +254,12 @@ impl Facts {
         }
         record.outcome = match whole {
             Some(whole) => self.outcome_of_whole(whole, ended, record.stream.streaming),
-            None => self.outcome(ended, record),
+            None => {
+                if ended == Ended::Complete && protocol.ends_with_body() {
+                    self.finishes = self.finishes.max(self.answers.count()).max(1);
+                }
+                self.outcome(ended, record)
+            }
         };
         if protocol.asks_exact_length() && self.is_other_length(record) {
             record.notes.add(Note::LengthNotAsked);
