@@ -137,7 +137,14 @@ async fn exchange(scripts: Vec<Script>, setup: Setup) -> Vec<RequestRecord> {
         };
         records.push(
             client
-                .send(Call { record, prompt }, &Cancel::default())
+                .send(
+                    Call {
+                        record,
+                        prompt,
+                        session: None,
+                    },
+                    &Cancel::default(),
+                )
                 .await,
         );
     }

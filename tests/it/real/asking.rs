@@ -116,8 +116,12 @@ pub(super) async fn ask(url: &str, question: &Question) -> RequestRecord {
     let ids = TraceIds { trace: 7, span: 7 };
     let mut record = RequestRecord::due(0, stream, ids, now);
     record.timeline.slot_free = Some(now);
-    let prompt = question.prompt();
-    client.send(Call { record, prompt }, &Cancel::default()).await
+    let call = Call {
+        record,
+        prompt: question.prompt(),
+        session: None,
+    };
+    client.send(call, &Cancel::default()).await
 }
 
 /// Asks `question` of the server at `url`, and keeps its answer on the way.
