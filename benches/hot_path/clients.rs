@@ -66,8 +66,15 @@ struct Seen {
 /// Does `task` and prints what was found.
 #[expect(clippy::print_stdout, reason = "the parent reads it")]
 pub(crate) async fn run(task: Task) {
-    let found = if task.ours { ours(task).await } else { bare(task).await };
-    println!("{}", serde_json::to_string(&found).expect("numbers and lists"));
+    let found = if task.ours {
+        ours(task).await
+    } else {
+        bare(task).await
+    };
+    println!(
+        "{}",
+        serde_json::to_string(&found).expect("numbers and lists")
+    );
 }
 
 async fn ours(task: Task) -> Found {
@@ -91,7 +98,9 @@ async fn ours(task: Task) -> Found {
     }
     fetch_times(task).await;
     let cpu = cpu_seconds();
-    let (_, memory) = futures_util::future::join(join_all((0..task.streams).map(stream)), weigh(task, before)).await;
+    let (_, memory) =
+        futures_util::future::join(join_all((0..task.streams).map(stream)), weigh(task, before))
+            .await;
     let cpu = cpu_seconds() - cpu;
     found(task, (cpu, memory), seen.into_inner()).await
 }
@@ -146,7 +155,9 @@ fn see(canary: &Canary, record: &RequestRecord) -> Seen {
     Seen {
         id: record.ids.request_id(),
         ttft_us: record.ttft().expect("a token came").as_secs_f64() * 1e6,
-        chunks: chunks.map(|chunk| (wall.unix_ns(chunk.at), !chunk.is_merged())).collect(),
+        chunks: chunks
+            .map(|chunk| (wall.unix_ns(chunk.at), !chunk.is_merged()))
+            .collect(),
         kernel: record.clock == ClockSource::Kernel,
     }
 }
@@ -163,7 +174,9 @@ async fn found(task: Task, (cpu, memory): (f64, Option<f64>), seen: Vec<Seen>) -
     for one in &seen {
         let written = times[&*one.id];
         found.ttft.push(one.ttft_us);
-        found.added.push(one.ttft_us - micros(written.read, written.tokens[0]));
+        found
+            .added
+            .push(one.ttft_us - micros(written.read, written.tokens[0]));
         found.kernel += usize::from(one.kernel);
         found.chunks += one.chunks.len();
         assert!(one.chunks.is_empty() || one.chunks.len() == written.tokens.len());
@@ -189,8 +202,18 @@ async fn fetch_times(task: Task) -> Vec<Written> {
     if !task.times {
         return Vec::new();
     }
-    let client = reqwest::Client::builder().no_proxy().build().expect("the options are fixed");
-    let answer = client.get(format!("http://{}/times", task.address)).send().await;
-    let text = answer.expect("it is there").text().await.expect("it is whole");
+    let client = reqwest::Client::builder()
+        .no_proxy()
+        .build()
+        .expect("the options are fixed");
+    let answer = client
+        .get(format!("http://{}/times", task.address))
+        .send()
+        .await;
+    let text = answer
+        .expect("it is there")
+        .text()
+        .await
+        .expect("it is whole");
     Written::parse(&text)
 }

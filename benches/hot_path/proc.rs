@@ -41,7 +41,10 @@ impl Part {
             }
             None => Command::new(program),
         };
-        command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped());
+        command
+            .args(arguments)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped());
         let mut child = command.spawn().expect("`taskset` is of util-linux");
         let lines = BufReader::new(child.stdout.take().expect("it is piped"));
         Self { child, lines }

@@ -116,7 +116,8 @@ async fn connection(
         } else {
             let body = match log {
                 Some(log) if head.starts_with("GET /times ") => lines(&log.take()),
-                _ => "{\"object\":\"list\",\"data\":[{\"id\":\"bench\",\"object\":\"model\"}]}".to_owned(),
+                _ => "{\"object\":\"list\",\"data\":[{\"id\":\"bench\",\"object\":\"model\"}]}"
+                    .to_owned(),
             };
             let length = body.len();
             let whole = format!(
@@ -132,7 +133,8 @@ async fn request(stream: &mut TcpStream, bytes: &mut Vec<u8>) -> io::Result<Opti
     loop {
         if let Some(end) = memchr::memmem::find(bytes, b"\r\n\r\n") {
             let head = String::from_utf8_lossy(&bytes[..end]).into_owned();
-            let length: usize = header(&head, "content-length").map_or(0, |text| text.parse().unwrap_or(0));
+            let length: usize =
+                header(&head, "content-length").map_or(0, |text| text.parse().unwrap_or(0));
             if bytes.len() >= end + 4 + length {
                 bytes.drain(..end + 4 + length);
                 return Ok(Some(head));
@@ -197,7 +199,9 @@ impl Written {
     pub(crate) fn parse(text: &str) -> Vec<Self> {
         let line = |line: &str| {
             let (id, numbers) = line.split_once(' ').expect("an id comes first");
-            let mut numbers = numbers.split(' ').map(|number| number.parse().expect("a number"));
+            let mut numbers = numbers
+                .split(' ')
+                .map(|number| number.parse().expect("a number"));
             Self {
                 id: id.to_owned(),
                 read: numbers.next().expect("a request was read"),
@@ -210,7 +214,10 @@ impl Written {
 
 /// The clock of kernel stamps.
 pub(crate) fn unix_ns() -> u64 {
-    #[expect(clippy::disallowed_methods, reason = "two processes compare this clock")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "two processes compare this clock"
+    )]
     let now = SystemTime::now();
     let since = now.duration_since(UNIX_EPOCH).expect("it is after 1970");
     u64::try_from(since.as_nanos()).expect("it is before 2554")

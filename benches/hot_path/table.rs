@@ -86,14 +86,31 @@ impl Table {
     /// TTFT, as the clients see it and over the server's own.
     fn ttft(&mut self, streams: usize, both: &Both) {
         let p50 = |values: fn(&Found) -> &Vec<f64>, found: &[Found]| {
-            quantile(&sorted(found.iter().flat_map(values).copied().collect()), 50.0)
+            quantile(
+                &sorted(found.iter().flat_map(values).copied().collect()),
+                50.0,
+            )
         };
-        let (bare, ours) = (p50(|one| &one.ttft, &both.bare), p50(|one| &one.ttft, &both.ours));
-        let texts = [format!("{bare:.0}"), format!("{ours:.0}"), format!("{:+.0}", ours - bare)];
+        let (bare, ours) = (
+            p50(|one| &one.ttft, &both.bare),
+            p50(|one| &one.ttft, &both.ours),
+        );
+        let texts = [
+            format!("{bare:.0}"),
+            format!("{ours:.0}"),
+            format!("{:+.0}", ours - bare),
+        ];
         self.row(&format!("TTFT p50, us: {streams} streams"), texts, None);
-        let (bare, ours) = (p50(|one| &one.added, &both.bare), p50(|one| &one.added, &both.ours));
+        let (bare, ours) = (
+            p50(|one| &one.added, &both.bare),
+            p50(|one| &one.added, &both.ours),
+        );
         let difference = ours - bare;
-        let texts = [format!("{bare:.0}"), format!("{ours:.0}"), format!("{difference:+.0}")];
+        let texts = [
+            format!("{bare:.0}"),
+            format!("{ours:.0}"),
+            format!("{difference:+.0}"),
+        ];
         let what = format!("TTFT p50 over the server's own, us: {streams} streams");
         self.row(&what, texts, Some(("<= 100", difference.abs() <= 100.0)));
     }
@@ -105,12 +122,19 @@ impl Table {
         let stamps = sorted(stamps.copied().collect());
         let sum = |count: fn(&Found) -> usize| both.ours.iter().map(count).sum::<usize>();
         let requests: usize = both.ours.iter().map(|one| one.added.len()).sum();
-        let (chunks, merged, kernel) =
-            (sum(|one| one.chunks), sum(|one| one.merged), sum(|one| one.kernel));
+        let (chunks, merged, kernel) = (
+            sum(|one| one.chunks),
+            sum(|one| one.merged),
+            sum(|one| one.kernel),
+        );
         let p99 = quantile(&stamps, 99.0);
         let what = format!("stamp - server's clock p99, us: {streams} streams{load}");
         let bar = (streams == 500).then_some(("<= 1000", p99 <= 1000.0));
-        self.row(&what, [String::new(), format!("{p99:.0}"), String::new()], bar);
+        self.row(
+            &what,
+            [String::new(), format!("{p99:.0}"), String::new()],
+            bar,
+        );
         println!(
             "    p0 {:.0} p50 {:.0} p99.9 {:.0} max {:.0}; exact {} of {chunks} chunks, merged {:.2} %; kernel clock on {kernel} of {requests} requests",
             stamps[0],
@@ -125,7 +149,11 @@ impl Table {
     fn memory(&mut self, both: &Both) {
         let of = |found: &[Found]| found[0].memory.expect("it was asked for");
         let (bare, ours) = (of(&both.bare), of(&both.ours));
-        let texts = [format!("{bare:.1}"), format!("{ours:.1}"), format!("{:+.1}", ours - bare)];
+        let texts = [
+            format!("{bare:.1}"),
+            format!("{ours:.1}"),
+            format!("{:+.1}", ours - bare),
+        ];
         let bar = Some(("<= 32", ours <= 32.0));
         self.row("KiB per stream in flight: 2000 streams", texts, bar);
     }

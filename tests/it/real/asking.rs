@@ -157,10 +157,18 @@ pub(super) const COMPLETIONS: Places = Places {
 /// chunks as events with text.
 pub(super) fn assert_same(question: &Question, asked: &(RequestRecord, Answer), places: &Places) {
     let (record, answer) = asked;
-    let what = format!("{}, streaming {}: {record:?}", question.api.name(), question.streaming);
+    let what = format!(
+        "{}, streaming {}: {record:?}",
+        question.api.name(),
+        question.streaming
+    );
     assert_eq!(record.outcome, Outcome::Ok, "{what}");
     assert_eq!(record.http_status, Some(200), "{what}");
-    assert_eq!(record.finish_reason.as_deref(), answer.text(places.finish), "{what}");
+    assert_eq!(
+        record.finish_reason.as_deref(),
+        answer.text(places.finish),
+        "{what}"
+    );
     assert!(record.finish_reason.is_some(), "{what}");
     assert_eq!(record.tokens.input, answer.count(places.input), "{what}");
     assert!(record.tokens.input.is_some(), "{what}");

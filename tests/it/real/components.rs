@@ -18,7 +18,9 @@ pub(super) fn component(variable: &str) -> String {
         reason = "the tests' own setting, not the product's"
     )]
     let place = std::env::var(variable);
-    place.unwrap_or_else(|_| panic!("`{variable}` is not set: start these tests with `tests/run`, or `tests/real NAME`"))
+    place.unwrap_or_else(|_| {
+        panic!("`{variable}` is not set: start these tests with `tests/run`, or `tests/real NAME`")
+    })
 }
 
 /// llama-server with the tiny model: 4 slots of 1024 tokens, metrics on.

@@ -36,10 +36,17 @@ impl Dynamo {
             command.args(["--discovery-backend", "file", "--request-plane", "tcp"]);
             command.args(["--event-plane", "zmq"]);
             // Without these it listens on the machine's own address.
-            for host in ["TCP_RPC_HOST", "SYSTEM_HOST", "TCP_RESPONSE_STREAM_HOST", "EVENT_PLANE_HOST"] {
+            for host in [
+                "TCP_RPC_HOST",
+                "SYSTEM_HOST",
+                "TCP_RESPONSE_STREAM_HOST",
+                "EVENT_PLANE_HOST",
+            ] {
                 command.env(format!("DYN_{host}"), "127.0.0.1");
             }
-            command.env("DYN_FILE_KV", folder.join("kv")).env("HF_HUB_OFFLINE", "1");
+            command
+                .env("DYN_FILE_KV", folder.join("kv"))
+                .env("HF_HUB_OFFLINE", "1");
             command
         };
         let mut command = program("dynamo.mocker");

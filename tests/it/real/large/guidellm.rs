@@ -14,12 +14,25 @@ async fn one_stream_is_reported_alike() {
     let mut command = Command::new(component("TOKENCANARY_GUIDELLM"));
     command
         .arg("run")
-        .args(["--backend", &format!("kind=openai_http,target={},model=mock", server.url)])
+        .args([
+            "--backend",
+            &format!("kind=openai_http,target={},model=mock", server.url),
+        ])
         .args(["--profile", "kind=concurrent,streams=1"])
-        .args(["--constraint", &format!("kind=max_requests,count={REQUESTS}")])
-        .args(["--data", &format!("kind=synthetic_text,prompt_tokens=16,output_tokens={TOKENS}")])
+        .args([
+            "--constraint",
+            &format!("kind=max_requests,count={REQUESTS}"),
+        ])
+        .args([
+            "--data",
+            &format!("kind=synthetic_text,prompt_tokens=16,output_tokens={TOKENS}"),
+        ])
         .args(["--tokenizer", &format!("kind=hf_auto,model={model}")])
-        .args(["--output", "kind=json,path=theirs.json", "--disable-console"])
+        .args([
+            "--output",
+            "kind=json,path=theirs.json",
+            "--disable-console",
+        ])
         .current_dir(&folder);
     finish("guidellm", &folder, &mut command).await;
     let report = json(&folder.join("theirs.json"));

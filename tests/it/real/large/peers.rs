@@ -62,7 +62,14 @@ impl Server {
         let mut command = tokencanary();
         command
             .args(["bench", "--url", &self.url, "--artifact-dir", "ours"])
-            .args(["--request-count", &requests, "--osl", &tokens, "--isl", "16"])
+            .args([
+                "--request-count",
+                &requests,
+                "--osl",
+                &tokens,
+                "--isl",
+                "16",
+            ])
             .current_dir(folder);
         finish("bench", folder, &mut command).await;
         let summary = json(&folder.join("ours/summary.json"));
@@ -72,9 +79,15 @@ impl Server {
         };
         let text = fs::read_to_string(folder.join("ours/requests.jsonl"));
         let text = text.expect("it was written");
-        let records = text.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON lines"));
+        let records = text
+            .lines()
+            .map(|line| serde_json::from_str::<Value>(line).expect("JSON lines"));
         let outputs: Vec<f64> = records
-            .map(|record| record["tokens"]["output"].as_f64().expect("the server says it"))
+            .map(|record| {
+                record["tokens"]["output"]
+                    .as_f64()
+                    .expect("the server says it")
+            })
             .collect();
         Reported {
             requests: outputs.len() as u64,
@@ -95,7 +108,8 @@ pub(super) async fn finish(name: &str, folder: &Path, command: &mut Command) {
 }
 
 pub(super) fn json(path: &Path) -> Value {
-    let text = fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let text =
+        fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     serde_json::from_str(&text).expect("it is JSON")
 }
 
