@@ -93,6 +93,12 @@ impl TimeAnchor {
         self.origin + Duration::from_nanos(at.0)
     }
 
+    /// `instant` of tokio's clock as an offset; the origin if it is earlier than that.
+    #[must_use]
+    pub fn at(&self, instant: Instant) -> MonoTime {
+        MonoTime(nanos(instant.saturating_duration_since(self.origin)))
+    }
+
     /// Pairs this moment of both clocks. Take one per value that leaves the program, so that
     /// all its instants are converted alike even if the wall clock steps meanwhile.
     #[must_use]
@@ -144,6 +150,26 @@ impl WallAnchor {
         Self { mono, unix_ns }
     }
 
+    /// The moment of the pair on the monotonic clock.
+    #[must_use]
+    pub const fn mono(&self) -> MonoTime {
+        self.mono
+    }
+
+    /// When the wall clock showed `unix_ns`, if that was not after this pair and not before the
+    /// origin. The way back from the stamp of something that just happened; it is wrong by a
+    /// step of the wall clock in between.
+    #[must_use]
+    pub const fn earlier(&self, unix_ns: u64) -> Option<MonoTime> {
+        let Some(ago) = self.unix_ns.checked_sub(unix_ns) else {
+            return None;
+        };
+        match self.mono.0.checked_sub(ago) {
+            Some(nanos) => Some(MonoTime(nanos)),
+            None => None,
+        }
+    }
+
     /// `at` as nanoseconds since the Unix epoch.
     #[must_use]
     pub const fn unix_ns(&self, at: MonoTime) -> u64 {
@@ -170,6 +196,19 @@ mod tests {
         let wall = WallAnchor::new(MonoTime::from_nanos(1_000), 5_000_000);
         assert_eq!(wall.unix_ns(MonoTime::from_nanos(1_250)), 5_000_250);
         assert_eq!(wall.unix_ns(MonoTime::from_nanos(400)), 4_999_400);
+    }
+
+    #[test]
+    fn a_stamp_of_the_wall_clock_is_placed_by_how_long_ago_it_was() {
+        let wall = WallAnchor::new(MonoTime::from_nanos(1_000), 5_000_000);
+        for (stamp, expected) in [
+            (5_000_000, Some(1_000)),
+            (4_999_400, Some(400)),
+            (5_000_001, None),
+            (4_998_999, None),
+        ] {
+            assert_eq!(wall.earlier(stamp).map(MonoTime::as_nanos), expected);
+        }
     }
 
     #[test]

@@ -87,7 +87,14 @@ impl Canary {
         self.client.rehearse(record.clone(), &prompt).await;
         let record = self
             .client
-            .send(Call { record, prompt }, &Cancel::default())
+            .send(
+                Call {
+                    record,
+                    prompt,
+                    session: None,
+                },
+                &Cancel::default(),
+            )
             .await;
         assert_eq!(record.outcome, Outcome::Ok, "{:?}", record.error);
         One {

@@ -98,7 +98,14 @@ pub async fn check_target(
     let mut record = RequestRecord::due(0, Arc::clone(&plan.stream), ids, now);
     record.timeline.slot_free = Some(now);
     let record = client
-        .send(Call { record, prompt }, &Cancel::default())
+        .send(
+            Call {
+                record,
+                prompt,
+                session: None,
+            },
+            &Cancel::default(),
+        )
         .await;
     let at_intended = ring.at(now, ASIDE);
     Ok(Some(Checked {

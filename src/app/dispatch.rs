@@ -373,6 +373,7 @@ impl Request {
         let call = Call {
             record: ticket.record,
             prompt,
+            session: None,
         };
         ticket.record = client.send(call, &shared.cancel).await;
         let tokens = &ticket.record.tokens;

@@ -1,10 +1,15 @@
 //! The two runtimes: one thread that only measures, and the rest.
+//!
+//! The measuring thread tells `transport` when it sleeps and wakes: that bounds how far the bytes
+//! of one read can lie apart.
 
 use std::thread::JoinHandle;
 
 use anyhow::Context;
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::oneshot;
+
+use crate::transport;
 
 /// The runtimes of a run. Dropping them ends their tasks.
 #[derive(Debug)]
@@ -32,6 +37,8 @@ impl Runtimes {
             .context("no runtime")?;
         let measuring = Builder::new_current_thread()
             .enable_all()
+            .on_thread_park(transport::thread_parks)
+            .on_thread_unpark(transport::thread_unparks)
             .build()
             .context("no runtime for measuring")?;
         let handle = measuring.handle().clone();

@@ -3,6 +3,8 @@
 //! Every instant is taken before anything is done with what it marks. All limits run from the
 //! start, the gap limit from the last token.
 
+mod failure;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,8 +14,9 @@ use hyper::body::Incoming;
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use hyper::{Method, Request, Response};
 
+use self::failure::{Failed, broken, with_source};
 use super::encoding::decoded_start;
-use super::protocol::{Protocol, error_in_body, request_error};
+use super::protocol::Protocol;
 use super::reading::{Ended, Reading};
 use super::rehearsal::Rehearsal;
 use super::watch::{Cancel, Gone, Watch};
@@ -21,11 +24,9 @@ use crate::clock::{MonoTime, TimeAnchor};
 use crate::config::Limits;
 use crate::load::workload::Prompt;
 use crate::measurement::{
-    Chunks, ConnectionPolicy, Note, Outcome, RequestError, RequestRecord, Stream, TokenCounts,
+    Chunks, ConnectionPolicy, Note, Outcome, RequestRecord, Stream, TokenCounts,
 };
-use crate::transport::{
-    Connect, ConnectError, Connection, Endpoint, Marks, Opened, Pool, ReadMark, SendFailure,
-};
+use crate::transport::{Connect, Connection, Endpoint, Marks, Opened, Pool, ReadMark, SendFailure};
 
 /// After the protocol's last event a server has this long to end the body.
 const TAIL: Duration = Duration::from_secs(2);
@@ -78,16 +79,26 @@ pub struct Call {
     pub record: RequestRecord,
     /// What to send.
     pub prompt: Prompt,
+    /// The session it belongs to: with [`ConnectionPolicy::PerSession`] its requests share a
+    /// connection, and a request of no session opens one of its own.
+    pub session: Option<u64>,
 }
 
-/// What ended an exchange before the response was read.
-struct Failed(Outcome, Option<RequestError>);
+/// Whose connections a request may use.
+#[derive(Debug, Clone, Copy)]
+enum Share {
+    /// Nobody's: it opens a new one, which is not kept.
+    Nothing,
+    /// Those that are free; or those of a session.
+    Idle(Option<u64>),
+}
 
-impl From<(Gone, Outcome)> for Failed {
-    fn from((gone, late): (Gone, Outcome)) -> Self {
-        match gone {
-            Gone::Late => Self(late, None),
-            Gone::Cancelled => Self(Outcome::Cancelled, None),
+impl Share {
+    const fn of(policy: ConnectionPolicy, session: Option<u64>) -> Self {
+        match (policy, session) {
+            (ConnectionPolicy::New, _) | (ConnectionPolicy::PerSession, None) => Self::Nothing,
+            (ConnectionPolicy::Pooled, _) => Self::Idle(None),
+            (ConnectionPolicy::PerSession, session) => Self::Idle(session),
         }
     }
 }
@@ -133,6 +144,7 @@ impl Client {
                 .entry(name)
                 .or_insert(HeaderValue::from_static(value));
         }
+        let pool = Pool::new(endpoint.network().reuse_for);
         Ok(Self {
             setup: Setup {
                 endpoint,
@@ -142,14 +154,19 @@ impl Client {
                 connect,
                 anchor,
             },
-            pool: Pool::default(),
+            pool,
             rehearsal: Rehearsal::default(),
         })
     }
 
     /// Sends one request and returns its finished record.
     pub async fn send(&self, call: Call, cancel: &Cancel) -> RequestRecord {
-        let Call { mut record, prompt } = call;
+        let Call {
+            mut record,
+            prompt,
+            session,
+        } = call;
+        let share = Share::of(record.stream.connection, session);
         let request = self.request(&record, &prompt);
         record.tokens = TokenCounts {
             requested_input: Some(prompt.input_tokens),
@@ -162,7 +179,7 @@ impl Client {
             .min(MAX_RESERVED_CHUNKS);
         record.chunks = Chunks::with_capacity(room as usize);
         // All that needs no connection, and a kept one, is made ready before the clock starts.
-        let kept = self.kept(record.stream.connection).await;
+        let kept = self.kept(share).await;
         let again = kept.is_some().then(|| request.clone());
         let connect_by = self.setup.anchor.now() + self.setup.limits.connect;
         let mut watch = Watch::new(self.setup.anchor, connect_by, cancel.clone());
@@ -173,6 +190,7 @@ impl Client {
             record,
             watch: &mut watch,
             start,
+            share,
         };
         let ended = match kept {
             Some(kept) => exchange.run_on(kept, request, again).await,
@@ -199,11 +217,11 @@ impl Client {
     }
 
     /// The connection that was used last, if the policy allows it and it is still open.
-    async fn kept(&self, policy: ConnectionPolicy) -> Option<Connection> {
-        if policy != ConnectionPolicy::Pooled {
+    async fn kept(&self, share: Share) -> Option<Connection> {
+        let Share::Idle(session) = share else {
             return None;
-        }
-        while let Some(mut connection) = self.pool.take(self.setup.anchor.now()) {
+        };
+        while let Some(mut connection) = self.pool.take(session, self.setup.anchor.now()) {
             if connection.ready().await {
                 return Some(connection);
             }
@@ -255,6 +273,7 @@ struct Exchange<'c> {
     record: RequestRecord,
     watch: &'c mut Watch,
     start: MonoTime,
+    share: Share,
 }
 
 impl Exchange<'_> {
@@ -263,7 +282,7 @@ impl Exchange<'_> {
         let mut connection = self.open().await?;
         match self.send_on(&mut connection, request).await? {
             Ok(response) => self.finish(connection, response).await,
-            Err(failure) => Err(not_answered(&failure)),
+            Err(failure) => Err(Failed::not_answered(&failure)),
         }
     }
 
@@ -284,7 +303,7 @@ impl Exchange<'_> {
                 self.record.replaced_connection = true;
                 self.run(again).await
             }
-            _ => Err(not_answered(&failure)),
+            _ => Err(Failed::not_answered(&failure)),
         }
     }
 
@@ -301,10 +320,11 @@ impl Exchange<'_> {
         } else {
             self.refusal(response, &marks).await?
         };
-        let keep = complete && self.record.stream.connection == ConnectionPolicy::Pooled;
-        if keep && connection.ready().await {
+        if let (true, Share::Idle(session)) = (complete, self.share)
+            && connection.ready().await
+        {
             let now = self.client.setup.anchor.now();
-            self.client.pool.give(connection, now);
+            self.client.pool.give(connection, session, now);
         }
         Ok(())
     }
@@ -315,6 +335,7 @@ impl Exchange<'_> {
         let soon = self.client.setup.anchor.now().since(self.start) < CROSSING;
         match failure {
             SendFailure::Unsent => true,
+            SendFailure::Tls(_) => false,
             SendFailure::Broken(error) => soon && marks.first_read().is_none() && !error.is_parse(),
         }
     }
@@ -349,37 +370,18 @@ impl Exchange<'_> {
             resolved,
             connected,
             tls,
-            http2: _,
-        } = opened.map_err(|error| self.not_opened(&error))?;
+            http2,
+        } = opened.map_err(|error| Failed::not_opened(&error, &mut self.record.timeline))?;
         self.record.timeline.resolved = resolved;
         self.record.timeline.connected = Some(connected);
         self.record.timeline.tls_done = tls.map(|tls| tls.done);
         self.record.certificate_expiry = tls.and_then(|tls| tls.certificate_expiry);
-        Connection::start(wire, setup.anchor)
-            .await
-            .map_err(|error| Failed(Outcome::Connect, Some(broken(&with_source(&error)))))
-    }
-
-    fn not_opened(&mut self, error: &ConnectError) -> Failed {
-        let (outcome, kind) = match error {
-            ConnectError::Dns { .. } => (Outcome::Dns, "name resolution".to_owned()),
-            ConnectError::Refused {
-                source, resolved, ..
-            } => {
-                self.record.timeline.resolved = *resolved;
-                (Outcome::Connect, source.kind().to_string())
-            }
-            ConnectError::Tls {
-                resolved,
-                connected,
-                ..
-            } => {
-                self.record.timeline.resolved = *resolved;
-                self.record.timeline.connected = Some(*connected);
-                (Outcome::Tls, "handshake".to_owned())
-            }
+        let started = if http2 {
+            Connection::start_http2(wire, setup.anchor).await
+        } else {
+            Connection::start(wire, setup.anchor).await
         };
-        Failed(outcome, Some(request_error(&kind, &error.to_string())))
+        started.map_err(|error| Failed(Outcome::Connect, Some(broken(&with_source(&error)))))
     }
 
     /// The next limit that can pass, and the outcome it would bring.
@@ -408,6 +410,7 @@ impl Exchange<'_> {
         }
         let mut body = response.into_body();
         let mut done_at = None;
+        let (mut count, mut broken_by) = (0, None);
         let ended = loop {
             let (mut deadline, mut late) = self.next_deadline();
             if reading.is_done() {
@@ -423,10 +426,15 @@ impl Exchange<'_> {
                 Ok(_) if reading.is_settled() => break Ended::Broken,
                 Ok(Some(Ok(frame))) => {
                     if let Ok(data) = frame.into_data() {
-                        reading.take(&data, self.last_read(marks), &mut self.record);
+                        count += data.len() as u64;
+                        let read = marks.read_of(count).unwrap_or_else(|| self.no_read());
+                        reading.take(&data, read, &mut self.record);
                     }
                 }
-                Ok(Some(Err(_))) => break Ended::Broken,
+                Ok(Some(Err(error))) => {
+                    broken_by = Some(error);
+                    break Ended::Broken;
+                }
                 Ok(None) => break Ended::Complete,
                 Err(Gone::Late) if late == Outcome::Ok => break Ended::Broken,
                 Err(gone) => {
@@ -439,6 +447,9 @@ impl Exchange<'_> {
         let last = self.last_read(marks);
         self.record.timeline.end = Some(last.at);
         reading.end(ended, last, &mut self.record);
+        if let (Outcome::StreamCut, Some(error)) = (self.record.outcome, broken_by) {
+            self.record.error = Some(broken(&with_source(&error)));
+        }
         Ok(ended == Ended::Complete)
     }
 
@@ -448,10 +459,8 @@ impl Exchange<'_> {
         response: Response<Incoming>,
         marks: &Marks,
     ) -> Result<bool, Failed> {
-        let status = response.status();
-        let retry_after = response.headers().get(header::RETRY_AFTER).cloned();
         let encoding = unasked_encoding(response.headers());
-        let mut body = response.into_body();
+        let (head, mut body) = response.into_parts();
         let mut kept = Vec::new();
         let complete = loop {
             let (deadline, late) = self.next_deadline();
@@ -478,17 +487,7 @@ impl Exchange<'_> {
             kept = decoded_start(&encoding, &kept, MAX_ERROR_BODY);
             self.record.notes.add(Note::Compressed);
         }
-        let error = error_in_body(&kept).unwrap_or_else(|| {
-            let text = String::from_utf8_lossy(&kept);
-            let wait = retry_after.as_ref().and_then(|value| value.to_str().ok());
-            let message = match (text.trim(), wait) {
-                ("", Some(wait)) => format!("{status}, retry after {wait}"),
-                ("", None) => status.to_string(),
-                (text, _) => text.to_owned(),
-            };
-            request_error("status", &message)
-        });
-        self.record.error = Some(error);
+        self.record.error = Some(failure::refusal(head.status, &head.headers, &kept));
         self.record.outcome = Outcome::HttpStatus;
         self.record.timeline.end = Some(self.last_read(marks).at);
         Ok(complete)
@@ -496,8 +495,12 @@ impl Exchange<'_> {
 
     /// The read that completed what just came out of the connection.
     fn last_read(&self, marks: &Marks) -> ReadMark {
-        let now = || ReadMark::user(self.client.setup.anchor.now(), 0);
-        marks.last_read().unwrap_or_else(now)
+        marks.last_read().unwrap_or_else(|| self.no_read())
+    }
+
+    /// Stands in for a read where none came.
+    fn no_read(&self) -> ReadMark {
+        ReadMark::user(self.client.setup.anchor.now(), 0)
     }
 }
 
@@ -512,29 +515,4 @@ fn unasked_encoding(headers: &HeaderMap) -> Option<String> {
         .filter(|name| !name.is_empty() && !name.eq_ignore_ascii_case("identity"))
         .collect();
     (!names.is_empty()).then(|| names.join(","))
-}
-
-/// What became of a request that got no response head.
-fn not_answered(failure: &SendFailure) -> Failed {
-    let (outcome, message) = match failure {
-        SendFailure::Unsent => (
-            Outcome::Connect,
-            "closed before the request was written".to_owned(),
-        ),
-        SendFailure::Broken(error) if error.is_parse() => (Outcome::Malformed, with_source(error)),
-        SendFailure::Broken(error) => (Outcome::StreamCut, with_source(error)),
-    };
-    Failed(outcome, Some(broken(&message)))
-}
-
-fn broken(message: &str) -> RequestError {
-    request_error("connection broken", message)
-}
-
-/// hyper's message and the I/O error below it.
-fn with_source(error: &hyper::Error) -> String {
-    match std::error::Error::source(error) {
-        Some(source) => format!("{error}: {source}"),
-        None => error.to_string(),
-    }
 }

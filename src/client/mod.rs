@@ -17,6 +17,8 @@ mod rehearsal;
 mod watch;
 
 #[cfg(test)]
+mod quirks;
+#[cfg(test)]
 mod tests;
 
 pub use exchange::{Call, Client, ClientSetup};

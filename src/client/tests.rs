@@ -1,5 +1,10 @@
 //! The client against hand-written bytes over an in-memory pipe, in virtual time.
 
+mod kept;
+mod peer;
+mod reached;
+mod secure;
+
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -137,7 +142,14 @@ async fn exchange(scripts: Vec<Script>, setup: Setup) -> Vec<RequestRecord> {
         };
         records.push(
             client
-                .send(Call { record, prompt }, &Cancel::default())
+                .send(
+                    Call {
+                        record,
+                        prompt,
+                        session: None,
+                    },
+                    &Cancel::default(),
+                )
                 .await,
         );
     }

@@ -1,4 +1,7 @@
-//! One HTTP/1.1 connection: hyper's connection-level client over a stamped byte stream.
+//! One HTTP connection: hyper's connection-level client over a stamped byte stream.
+//!
+//! HTTP/1.1 or HTTP/2, one exchange at a time in either: other streams on the connection would
+//! blur the stamps, and a new exchange finds an idle connection anyway.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,24 +9,34 @@ use std::time::Duration;
 use bytes::Bytes;
 use http_body_util::Full;
 use hyper::body::Incoming;
-use hyper::client::conn::http1::{self, SendRequest};
-use hyper::{Request, Response};
+use hyper::client::conn::{http1, http2};
+use hyper::http::uri::{Authority, PathAndQuery, Scheme};
+use hyper::{Request, Response, Uri, header};
+use hyper_util::rt::TokioExecutor;
 
-use super::wire::StampedWire;
-use super::{Marks, Wire};
-use crate::clock::TimeAnchor;
+use super::wire::Carrier;
+use super::{Marks, Wire, tls};
+use crate::clock::{MonoTime, TimeAnchor};
 
 /// Largest response head that is read.
-const MAX_HEAD: usize = 64 * 1024;
+const MAX_HEAD: u32 = 64 * 1024;
 
 /// An open connection. It carries one exchange at a time.
 #[derive(Debug)]
 pub struct Connection {
-    sender: SendRequest<Full<Bytes>>,
+    sender: Sender,
     marks: Arc<Marks>,
     exchanges: u32,
+    /// When it was opened.
+    pub(super) since: MonoTime,
     /// How long the server keeps it open unused, where it said so.
     pub(super) idle_limit: Option<Duration>,
+}
+
+#[derive(Debug)]
+enum Sender {
+    Http1(http1::SendRequest<Full<Bytes>>),
+    Http2(http2::SendRequest<Full<Bytes>>, Scheme),
 }
 
 /// Why a request got no response.
@@ -31,38 +44,57 @@ pub struct Connection {
 pub enum SendFailure {
     /// The connection was closed before a byte of it was written.
     Unsent,
+    /// The server ended TLS; it says why.
+    Tls(String),
     /// It was written at least in part.
     Broken(hyper::Error),
 }
 
 impl Connection {
-    /// Starts HTTP on `wire`. The task that drives the connection ends with it.
+    /// Starts HTTP/1.1 on `wire`. The task that drives the connection ends with it.
     ///
     /// # Errors
     ///
     /// If the stream is closed at once.
     pub async fn start(wire: Wire, anchor: TimeAnchor) -> hyper::Result<Self> {
-        let marks = Arc::new(Marks::default());
-        let stamped = StampedWire {
-            wire,
-            marks: Arc::clone(&marks),
-            anchor,
-        };
+        let carrier = Carrier::http1(wire.stamped(anchor), anchor);
+        let marks = Arc::clone(carrier.marks());
         let (sender, driver) = http1::Builder::new()
-            .max_buf_size(MAX_HEAD)
-            .handshake(stamped)
+            .max_buf_size(MAX_HEAD as usize)
+            .handshake(carrier)
             .await?;
-        tokio::spawn(async move {
-            if let Err(error) = driver.await {
-                tracing::trace!(%error, "connection ended");
-            }
-        });
-        Ok(Self {
+        drive(driver);
+        Ok(Self::new(Sender::Http1(sender), marks, anchor))
+    }
+
+    /// Starts HTTP/2 on `wire`, which the server is known to speak.
+    ///
+    /// # Errors
+    ///
+    /// If the stream is closed at once.
+    pub async fn start_http2(wire: Wire, anchor: TimeAnchor) -> hyper::Result<Self> {
+        let scheme = match wire {
+            Wire::Tls(_) => Scheme::HTTPS,
+            Wire::Tcp(_) | Wire::Unix(_) | Wire::Pipe(_) => Scheme::HTTP,
+        };
+        let carrier = Carrier::http2(wire.stamped(anchor), anchor);
+        let marks = Arc::clone(carrier.marks());
+        let (sender, driver) = http2::Builder::new(TokioExecutor::new())
+            .max_header_list_size(MAX_HEAD)
+            .handshake(carrier)
+            .await?;
+        drive(driver);
+        Ok(Self::new(Sender::Http2(sender, scheme), marks, anchor))
+    }
+
+    fn new(sender: Sender, marks: Arc<Marks>, anchor: TimeAnchor) -> Self {
+        Self {
             sender,
             marks,
             exchanges: 0,
+            since: anchor.now(),
             idle_limit: None,
-        })
+        }
     }
 
     /// The instants of its reads and writes.
@@ -79,10 +111,14 @@ impl Connection {
 
     /// Waits until a request can be written. False if the connection is closed.
     pub async fn ready(&mut self) -> bool {
-        self.sender.ready().await.is_ok()
+        match &mut self.sender {
+            Sender::Http1(sender) => sender.ready().await.is_ok(),
+            Sender::Http2(sender, _) => sender.ready().await.is_ok(),
+        }
     }
 
-    /// Sends `request` and waits for the response head.
+    /// Sends `request`, whose URI is a path and which has a `host`, and waits for the response
+    /// head. Interim responses are skipped.
     ///
     /// # Errors
     ///
@@ -92,17 +128,60 @@ impl Connection {
         request: Request<Full<Bytes>>,
     ) -> Result<Response<Incoming>, SendFailure> {
         self.exchanges += 1;
-        match self.sender.try_send_request(request).await {
+        let sent = match &mut self.sender {
+            Sender::Http1(sender) => sender.try_send_request(request).await,
+            Sender::Http2(sender, scheme) => {
+                let request = absolute(request, scheme);
+                sender.try_send_request(request).await
+            }
+        };
+        match sent {
             Ok(response) => {
                 self.idle_limit = keep_alive_timeout(&response);
                 Ok(response)
             }
             Err(mut failure) => Err(match failure.take_message() {
                 Some(_) => SendFailure::Unsent,
-                None => SendFailure::Broken(failure.into_error()),
+                None => SendFailure::of(failure.into_error()),
             }),
         }
     }
+}
+
+impl SendFailure {
+    fn of(error: hyper::Error) -> Self {
+        match tls::alert_in(&error) {
+            Some(alert) => Self::Tls(alert),
+            None => Self::Broken(error),
+        }
+    }
+}
+
+fn drive<F, E>(driver: F)
+where
+    F: Future<Output = Result<(), E>> + Send + 'static,
+    E: std::fmt::Display,
+{
+    tokio::spawn(async move {
+        if let Err(error) = driver.await {
+            tracing::trace!(%error, "connection ended");
+        }
+    });
+}
+
+/// In HTTP/2 the URI is whole, and what was the `host` header is a part of it.
+fn absolute(mut request: Request<Full<Bytes>>, scheme: &Scheme) -> Request<Full<Bytes>> {
+    let host = request.headers_mut().remove(header::HOST);
+    let authority = host.and_then(|host| Authority::try_from(host.as_bytes()).ok());
+    let mut parts = std::mem::take(request.uri_mut()).into_parts();
+    parts.scheme = Some(scheme.clone());
+    parts.authority = authority;
+    parts
+        .path_and_query
+        .get_or_insert_with(|| PathAndQuery::from_static("/"));
+    // Without an authority hyper refuses it, which ends as a record.
+    *request.uri_mut() = Uri::from_parts(parts).unwrap_or_default();
+    request
 }
 
 /// The `timeout` of a `Keep-Alive` header.

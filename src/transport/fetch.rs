@@ -4,16 +4,26 @@
 //! environment, asks for no compression and retries nothing: what is fetched is what the other
 //! side sent, once. Every body has a limit and every request a deadline.
 //!
-//! Not here: the measured requests (they need the phases that reqwest hides) and TLS (`https`
-//! is refused by `config`; a request to it fails here as a bad URL).
+//! A client for the pages of a target ([`Fetch::beside`]) goes the way of its measured requests:
+//! same trust, same proxy, same family of addresses, same Unix socket. It speaks HTTP/1.1.
+//!
+//! Not here: the measured requests (they need the phases that reqwest hides).
 
 use std::error::Error;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
+use hyper::header::{HOST, HeaderValue};
 use hyper::{HeaderMap, StatusCode};
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use reqwest::{ClientBuilder, Proxy, RequestBuilder, Url};
 
+use super::Endpoint;
+use super::open::of_family;
+use super::tls::client_config;
 use crate::clock::{MonoTime, TimeAnchor};
+use crate::config::{AddressFamily, Scheme, TlsConfig};
 
 /// What we call ourselves, so that our requests are recognisable in a server's log.
 pub const USER_AGENT: &str = concat!("tokencanary/", env!("CARGO_PKG_VERSION"));
@@ -38,6 +48,14 @@ pub struct FetchTimeouts {
 pub struct Fetch {
     client: reqwest::Client,
     anchor: TimeAnchor,
+    alias: Option<Arc<Alias>>,
+}
+
+/// A host that has to prove another name than its own.
+#[derive(Debug, Clone)]
+struct Alias {
+    host: String,
+    proven: String,
 }
 
 /// A request that carries a body.
@@ -93,28 +111,89 @@ pub enum FetchError {
 }
 
 impl Fetch {
-    /// A client whose instants are offsets of `anchor`.
+    /// A client whose instants are offsets of `anchor`. It trusts who the system trusts.
     ///
     /// # Errors
     ///
     /// If the system refuses what a client needs.
     pub fn new(anchor: TimeAnchor, timeouts: FetchTimeouts) -> Result<Self, FetchError> {
-        let client = reqwest::Client::builder()
-            .user_agent(USER_AGENT)
-            .redirect(reqwest::redirect::Policy::none())
-            .retry(reqwest::retry::never())
-            .referer(false)
-            .no_proxy()
-            .no_gzip()
-            .no_brotli()
-            .no_zstd()
-            .no_deflate()
-            .connect_timeout(timeouts.connect)
-            .timeout(timeouts.total)
-            .pool_idle_timeout(IDLE)
+        let builder = plain(timeouts);
+        Self::build(trusting(builder, &TlsConfig::default())?, anchor, None)
+    }
+
+    /// A client that goes the way of `endpoint`. Of a Unix socket every URL that it is given is
+    /// asked for there, whatever its host.
+    ///
+    /// # Errors
+    ///
+    /// If the system refuses what a client needs, or a file of certificates is not usable.
+    pub fn beside(
+        endpoint: &Endpoint,
+        anchor: TimeAnchor,
+        timeouts: FetchTimeouts,
+    ) -> Result<Self, FetchError> {
+        let (url, network) = (endpoint.url(), endpoint.network());
+        let alias = network.tls.server_name.as_ref().map(|proven| {
+            Arc::new(Alias {
+                host: url.host().to_owned(),
+                proven: proven.clone(),
+            })
+        });
+        let mut builder = trusting(plain(timeouts), &network.tls)?;
+        if url.scheme() == Scheme::Unix {
+            builder = builder.unix_socket(url.host());
+        } else if let Some(proxy) = &network.proxy {
+            let mut way = Proxy::all(proxy.url.to_string()).map_err(unusable)?;
+            if let Some(secret) = &proxy.authorization {
+                let mut value = HeaderValue::from_str(secret.reveal()).map_err(unusable)?;
+                value.set_sensitive(true);
+                way = way.custom_http_auth(value);
+            }
+            builder = builder.proxy(way);
+        }
+        let resolver = Resolver {
+            family: network.family,
+            alias: alias.clone(),
+        };
+        Self::build(builder.dns_resolver(Arc::new(resolver)), anchor, alias)
+    }
+
+    fn build(
+        builder: ClientBuilder,
+        anchor: TimeAnchor,
+        alias: Option<Arc<Alias>>,
+    ) -> Result<Self, FetchError> {
+        let client = builder
             .build()
-            .map_err(|error| FetchError::Client(innermost(&error)))?;
-        Ok(Self { client, anchor })
+            .map_err(|error| unusable(innermost(&error)))?;
+        Ok(Self {
+            client,
+            anchor,
+            alias,
+        })
+    }
+
+    /// `url` as it is asked for, and what stands in `Host` if that differs.
+    fn address(&self, url: &str) -> (String, Option<HeaderValue>) {
+        let same = (url.to_owned(), None);
+        let (Some(alias), Ok(mut parsed)) = (&self.alias, Url::parse(url)) else {
+            return same;
+        };
+        let named = parsed.host_str().map(|host| host.trim_matches(['[', ']']));
+        if parsed.scheme() != "https" || named != Some(alias.host.as_str()) {
+            return same;
+        }
+        let host = match (parsed.host_str(), parsed.port()) {
+            (Some(host), Some(port)) => format!("{host}:{port}"),
+            (host, _) => host.unwrap_or_default().to_owned(),
+        };
+        match (
+            parsed.set_host(Some(&alias.proven)),
+            HeaderValue::from_str(&host),
+        ) {
+            (Ok(()), Ok(host)) => (parsed.into(), Some(host)),
+            _ => same,
+        }
     }
 
     /// Gets `url`, whose body is at most `limit` bytes long.
@@ -128,8 +207,9 @@ impl Fetch {
         headers: &HeaderMap,
         limit: usize,
     ) -> Result<Fetched, FetchError> {
-        self.finish(self.client.get(url).headers(headers.clone()), limit)
-            .await
+        let (url, host) = self.address(url);
+        let request = self.client.get(url).headers(headers.clone());
+        self.finish(with_host(request, host), limit).await
     }
 
     /// Posts a body and reads the answer, at most 1 MiB of it.
@@ -138,20 +218,17 @@ impl Fetch {
     ///
     /// If no whole response came; a status other than 2xx is not an error.
     pub async fn post(&self, post: Post<'_>) -> Result<Fetched, FetchError> {
+        let (url, host) = self.address(post.url);
         let request = self
             .client
-            .post(post.url)
+            .post(url)
             .headers(post.headers)
             .body(post.body)
             .timeout(post.timeout);
-        self.finish(request, ANSWER_LIMIT).await
+        self.finish(with_host(request, host), ANSWER_LIMIT).await
     }
 
-    async fn finish(
-        &self,
-        request: reqwest::RequestBuilder,
-        limit: usize,
-    ) -> Result<Fetched, FetchError> {
+    async fn finish(&self, request: RequestBuilder, limit: usize) -> Result<Fetched, FetchError> {
         let mut response = request.send().await.map_err(FetchError::from)?;
         let mut finished_at = self.anchor.now();
         let mut body = BytesMut::new();
@@ -167,6 +244,69 @@ impl Fetch {
             headers: std::mem::take(response.headers_mut()),
             body: body.freeze(),
             finished_at,
+        })
+    }
+}
+
+/// A client without habits.
+fn plain(timeouts: FetchTimeouts) -> ClientBuilder {
+    reqwest::Client::builder()
+        .user_agent(USER_AGENT)
+        .redirect(reqwest::redirect::Policy::none())
+        .retry(reqwest::retry::never())
+        .referer(false)
+        .no_proxy()
+        .no_gzip()
+        .no_brotli()
+        .no_zstd()
+        .no_deflate()
+        .connect_timeout(timeouts.connect)
+        .timeout(timeouts.total)
+        .pool_idle_timeout(IDLE)
+}
+
+fn trusting(builder: ClientBuilder, tls: &TlsConfig) -> Result<ClientBuilder, FetchError> {
+    let mut config = client_config(tls).map_err(unusable)?;
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(builder.tls_backend_preconfigured(config))
+}
+
+fn with_host(request: RequestBuilder, host: Option<HeaderValue>) -> RequestBuilder {
+    match host {
+        Some(host) => request.header(HOST, host),
+        None => request,
+    }
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "a function for `map_err`")]
+fn unusable(error: impl ToString) -> FetchError {
+    FetchError::Client(error.to_string())
+}
+
+/// Resolves the names of one target.
+struct Resolver {
+    family: AddressFamily,
+    alias: Option<Arc<Alias>>,
+}
+
+impl Resolve for Resolver {
+    fn resolve(&self, name: Name) -> Resolving {
+        let alias = self.alias.as_ref();
+        let host = match alias.filter(|alias| alias.proven == name.as_str()) {
+            Some(alias) => alias.host.clone(),
+            None => name.as_str().to_owned(),
+        };
+        let family = self.family;
+        Box::pin(async move {
+            let found: Vec<_> = tokio::net::lookup_host((host.as_str(), 0)).await?.collect();
+            let chosen = of_family(&found, family);
+            if chosen.is_empty() {
+                return Err(
+                    format!("`{host}` has no address of the family wanted, {family:?}").into(),
+                );
+            }
+            let chosen: Addrs = Box::new(chosen.into_iter());
+            Ok(chosen)
         })
     }
 }

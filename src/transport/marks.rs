@@ -1,19 +1,41 @@
-//! When the reads and writes of one connection returned.
+//! When the reads and writes of one connection happened.
 //!
-//! The I/O wrapper stores, the client reads right when a frame comes out. Both run on one
-//! thread, so that "the last read" is the read that completed the frame: hyper does not read
-//! again until its one-frame body channel was emptied.
+//! The byte stream stores, the client reads right when a frame comes out. Both run on one
+//! thread, so that with HTTP/1.1 "the last read" is the read that completed the frame: hyper
+//! does not read again until its one-frame body channel was emptied. HTTP/2 is read ahead;
+//! there the [`Ledger`] tells which read brought a byte of the body.
+//!
+//! # How far the bytes of one read may lie apart
+//!
+//! The kernel joins what arrives between two of our reads and keeps the stamp of the last
+//! segment. So of a read only the last byte's instant is known; the others came after the read
+//! before it (or after the request was written) and not later than the last: that interval is
+//! the plain [`ReadMark::spread`]. It would call nearly every record merged whose server sends
+//! its last token and its closing events together, a whole token gap after the read before.
+//! But the measuring thread knows more: if it had been asleep, nothing lay in the queue when it
+//! woke, since the first byte is what woke it. The spread is then at most the time from waking
+//! to the last byte: zero, if that was there already. If we woke late (the last byte had been
+//! there for [`LATE_WAKE`]), the thread had to wait for a core, more may have come meanwhile, and the
+//! plain interval holds. Reasons: `docs/decisions/0005-merged-reads.md`.
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use super::ledger::Ledger;
 use crate::clock::MonoTime;
+
+/// A thread that got a core this long after the last byte came was kept waiting for it.
+const LATE_WAKE: Duration = Duration::from_millis(1);
 
 /// Whose clock a read was stamped by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StampClock {
     /// The kernel's, when the last segment of the read arrived.
     Kernel,
+    /// The kernel's or ours, of a read at or after the one that brought the bytes: the
+    /// connection was read ahead and it is no longer known which one did.
+    Read,
     /// Ours, when the read returned.
     User,
 }
@@ -21,7 +43,7 @@ pub enum StampClock {
 /// One read of a connection, as the bytes that it brought see it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReadMark {
-    /// When its last byte arrived by `clock`.
+    /// When its last byte arrived by `clock`; not before the request had been written.
     pub at: MonoTime,
     /// When it returned to us.
     pub returned: MonoTime,
@@ -50,14 +72,34 @@ impl ReadMark {
     }
 }
 
+/// A read as the socket saw it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Arrival {
+    /// When its last byte arrived by `clock`.
+    pub(super) at: MonoTime,
+    /// When it returned.
+    pub(super) returned: MonoTime,
+    pub(super) clock: StampClock,
+    pub(super) bad_stamp: bool,
+    /// When the thread woke, if it had been asleep before.
+    pub(super) woke: Option<MonoTime>,
+}
+
 /// Instants of one connection, reset at the start of each exchange.
 #[derive(Debug, Default)]
 pub struct Marks {
     first_write: Slot,
     last_write: Slot,
     first_read: Slot,
-    last_read: Slot,
+    at: Slot,
+    returned: Slot,
+    spread_ns: AtomicU64,
     reads: AtomicU32,
+    is_kernel: AtomicBool,
+    is_bad: AtomicBool,
+    /// Whether the connection is read ahead, so that the ledger has to be asked.
+    is_ahead: AtomicBool,
+    ledger: Mutex<Ledger>,
 }
 
 /// An instant that may be absent: nanoseconds plus one, or zero.
@@ -94,21 +136,52 @@ impl Marks {
             &self.first_write,
             &self.last_write,
             &self.first_read,
-            &self.last_read,
+            &self.at,
+            &self.returned,
         ] {
             slot.clear();
         }
+        if self.is_ahead.load(Relaxed) {
+            self.ledger().begin();
+        }
     }
 
+    /// Bytes of the request were written.
     pub(super) fn wrote(&self, at: MonoTime) {
         self.first_write.set_once(at);
         self.last_write.set(at);
     }
 
-    pub(super) fn read(&self, at: MonoTime) {
-        self.first_read.set_once(at);
-        self.last_read.set(at);
+    /// The socket was read.
+    pub(super) fn read(&self, arrival: Arrival) {
+        let sent = self.last_write.get();
+        let at = sent.map_or(arrival.at, |sent| arrival.at.max(sent));
+        let before = self.at.get().max(sent);
+        let spread = spread((at, arrival.returned), before, arrival.woke);
+        self.at.set(at);
+        self.returned.set(arrival.returned);
+        let nanos = u64::try_from(spread.as_nanos()).unwrap_or(u64::MAX);
+        self.spread_ns.store(nanos, Relaxed);
         self.reads.fetch_add(1, Relaxed);
+        let is_kernel = arrival.clock == StampClock::Kernel;
+        self.is_kernel.store(is_kernel, Relaxed);
+        self.is_bad.store(arrival.bad_stamp, Relaxed);
+    }
+
+    /// The last read brought bytes of a response.
+    pub(super) fn answered(&self) {
+        if let Some(at) = self.at.get() {
+            self.first_read.set_once(at);
+        }
+    }
+
+    /// From now on the ledger is kept: the connection is read ahead.
+    pub(super) fn read_ahead(&self) {
+        self.is_ahead.store(true, Relaxed);
+    }
+
+    pub(super) fn ledger(&self) -> MutexGuard<'_, Ledger> {
+        self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// When the first byte of the request was written.
@@ -117,13 +190,13 @@ impl Marks {
         self.first_write.get()
     }
 
-    /// When the last byte so far was written.
+    /// When the last byte of the request so far was written.
     #[must_use]
     pub fn last_write(&self) -> Option<MonoTime> {
         self.last_write.get()
     }
 
-    /// When the first read of this exchange returned.
+    /// When the first read that brought bytes of a response arrived.
     #[must_use]
     pub fn first_read(&self) -> Option<MonoTime> {
         self.first_read.get()
@@ -132,7 +205,129 @@ impl Marks {
     /// The latest read.
     #[must_use]
     pub fn last_read(&self) -> Option<ReadMark> {
-        let at = self.last_read.get()?;
-        Some(ReadMark::user(at, self.reads.load(Relaxed)))
+        let clock = if self.is_kernel.load(Relaxed) {
+            StampClock::Kernel
+        } else {
+            StampClock::User
+        };
+        Some(ReadMark {
+            at: self.at.get()?,
+            returned: self.returned.get()?,
+            number: self.reads.load(Relaxed),
+            spread: Duration::from_nanos(self.spread_ns.load(Relaxed)),
+            clock,
+            bad_stamp: self.is_bad.load(Relaxed),
+        })
+    }
+
+    /// The read that brought byte number `count` of the body, counted from 1. The connection
+    /// gives the body out in order, so `count` never goes down.
+    #[must_use]
+    pub fn read_of(&self, count: u64) -> Option<ReadMark> {
+        let last = self.last_read()?;
+        if !self.is_ahead.load(Relaxed) {
+            return Some(last);
+        }
+        let known = self.ledger().read_of(count);
+        Some(known.unwrap_or(ReadMark {
+            clock: StampClock::Read,
+            ..last
+        }))
+    }
+}
+
+/// How long before `at` the other bytes of a read that returned at `returned` may have come: not
+/// before the read `before` it, nor before the thread `woke`, unless it woke late.
+fn spread(
+    (at, returned): (MonoTime, MonoTime),
+    before: Option<MonoTime>,
+    woke: Option<MonoTime>,
+) -> Duration {
+    let plain = before.map_or(Duration::ZERO, |before| at.since(before));
+    match woke {
+        Some(woke) if woke <= returned && woke.since(at) <= LATE_WAKE => plain.min(at.since(woke)),
+        _ => plain,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn us(micros: u64) -> MonoTime {
+        MonoTime::from_nanos(micros * 1_000)
+    }
+
+    fn arrival(at: u64, returned: u64, woke: Option<u64>) -> Arrival {
+        Arrival {
+            at: us(at),
+            returned: us(returned),
+            clock: StampClock::Kernel,
+            bad_stamp: false,
+            woke: woke.map(us),
+        }
+    }
+
+    /// The spread in microseconds of a read after one at 10,000.
+    fn spread_of(second: Arrival) -> u128 {
+        let marks = Marks::default();
+        marks.wrote(us(1_000));
+        marks.read(arrival(10_000, 10_050, None));
+        marks.read(second);
+        marks.last_read().expect("read").spread.as_micros()
+    }
+
+    #[test]
+    fn nothing_is_known_of_a_busy_thread_so_bytes_may_lie_a_whole_interval_apart() {
+        assert_eq!(spread_of(arrival(20_000, 20_900, None)), 10_000);
+    }
+
+    #[test]
+    fn what_wakes_the_thread_is_the_first_byte() {
+        assert_eq!(spread_of(arrival(20_000, 20_100, Some(20_060))), 0);
+        assert_eq!(spread_of(arrival(20_400, 20_500, Some(20_060))), 340);
+    }
+
+    #[test]
+    fn a_thread_that_waited_for_a_core_knows_nothing() {
+        assert_eq!(spread_of(arrival(20_000, 21_100, Some(21_001))), 10_000);
+        assert_eq!(spread_of(arrival(20_000, 21_100, Some(21_000))), 0);
+    }
+
+    #[test]
+    fn the_first_read_is_bounded_by_the_request_and_never_before_it() {
+        let marks = Marks::default();
+        marks.wrote(us(1_000));
+        marks.wrote(us(1_500));
+        marks.read(arrival(4_000, 4_100, None));
+        let read = marks.last_read().expect("read");
+        assert_eq!(
+            (read.at, read.spread),
+            (us(4_000), Duration::from_micros(2_500))
+        );
+        marks.wrote(us(5_000));
+        marks.read(arrival(4_500, 5_100, None));
+        let read = marks.last_read().expect("read");
+        assert_eq!(
+            (read.at, read.returned, read.number),
+            (us(5_000), us(5_100), 2)
+        );
+        assert_eq!(read.spread, Duration::ZERO);
+    }
+
+    #[test]
+    fn each_exchange_begins_anew_but_reads_go_on_being_numbered() {
+        let marks = Marks::default();
+        marks.wrote(us(1));
+        marks.read(arrival(2, 3, None));
+        marks.answered();
+        assert_eq!(marks.first_read(), Some(us(2)));
+        marks.begin();
+        assert_eq!((marks.first_write(), marks.first_read()), (None, None));
+        assert_eq!(marks.last_read(), None);
+        marks.wrote(us(1_000));
+        marks.read(arrival(1_200, 1_300, None));
+        let read = marks.last_read().expect("read");
+        assert_eq!((read.number, read.spread), (2, Duration::from_micros(200)));
     }
 }

@@ -11,16 +11,26 @@
 mod connection;
 mod endpoint;
 pub mod fetch;
+mod kernel;
+mod ledger;
 mod marks;
+mod open;
 mod pool;
-mod tcp;
+mod proxy;
+mod rest;
+mod stamped;
+#[cfg(test)]
+mod tests;
+mod tls;
 mod wire;
 
 pub use connection::{Connection, SendFailure};
 pub use endpoint::{Endpoint, EndpointError};
 pub use marks::{Marks, ReadMark, StampClock};
+pub use open::TcpConnect;
 pub use pool::Pool;
-pub use tcp::TcpConnect;
+pub use rest::{thread_parks, thread_unparks};
+pub use stamped::Stamped;
 pub use wire::Wire;
 
 use std::future::Future;
@@ -36,7 +46,7 @@ pub struct Opened {
     pub wire: Wire,
     /// When the host name was resolved; `None` for a literal address.
     pub resolved: Option<MonoTime>,
-    /// When the stream was connected.
+    /// When the stream was connected; through a proxy, when it was let through.
     pub connected: MonoTime,
     /// What the TLS handshake brought, if there was one.
     pub tls: Option<Handshake>,
@@ -72,6 +82,16 @@ pub enum ConnectError {
         /// When the name was resolved.
         resolved: Option<MonoTime>,
         /// What the last address said.
+        source: io::Error,
+    },
+    /// The proxy gave no way to the target.
+    #[error("no way through the proxy `{authority}`: {source}")]
+    Proxy {
+        /// The proxy's host and port.
+        authority: String,
+        /// When its name was resolved.
+        resolved: Option<MonoTime>,
+        /// What it, or the way to it, said.
         source: io::Error,
     },
     /// The TLS handshake failed.

@@ -1,0 +1,3 @@
+//! Transport over real loopback sockets.
+
+mod stamps;
