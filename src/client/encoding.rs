@@ -248,8 +248,12 @@ impl Deflate {
             sink(&room[..written])?;
             bytes = &bytes[read..];
             self.ended = status == Status::StreamEnd;
-            if written < PIECE && (bytes.is_empty() || read == 0) {
+            if bytes.is_empty() && written < PIECE {
                 break;
+            }
+            // Output that was held back may come without any input being taken.
+            if read == 0 && written == 0 && !self.ended {
+                return Err(EncodingError::Corrupt("deflate"));
             }
         }
         Ok(())

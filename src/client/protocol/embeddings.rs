@@ -7,7 +7,8 @@
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
-use super::tally::{Answer, Count, RawUsage, Vector, is_list, note_error, usage};
+use super::lenient::Maybe;
+use super::tally::{Answer, Answers, RawUsage, Vector, is_list, note_error, usage};
 use super::text::Text;
 use super::{Ask, Said};
 use crate::client::framing::Event;
@@ -84,8 +85,9 @@ pub(super) fn body(api: Api, ask: &Ask<'_>) -> Vec<u8> {
 #[derive(Deserialize)]
 struct Whole<'a> {
     #[serde(default)]
-    data: Count<Item>,
-    usage: Option<RawUsage>,
+    data: Answers<Item>,
+    #[serde(default)]
+    usage: Maybe<RawUsage>,
     error: Option<IgnoredAny>,
     detail: Option<IgnoredAny>,
     #[serde(borrow)]
@@ -120,7 +122,7 @@ pub(super) fn read<'a>(
     }
     let whole: Whole<'a> = serde_json::from_slice(event.data)?;
     said.answers = whole.data.0;
-    said.usage = usage(whole.usage, None);
+    said.usage = usage(whole.usage, Maybe::Absent);
     if whole.error.is_some()
         || whole.detail.is_some()
         || whole.object.is_some_and(|object| object.0 == "error")
@@ -141,11 +143,11 @@ fn bare(data: &[u8]) -> Result<u32, serde_json::Error> {
             self.0.is_answer() && !self.0.is_number
         }
     }
-    let rows = serde_json::from_slice::<Count<Row>>(data)?.0;
+    let rows = serde_json::from_slice::<Answers<Row>>(data)?.0;
     if rows > 0 {
         return Ok(rows);
     }
-    let numbers = serde_json::from_slice::<Count<Vector>>(data)?.0;
+    let numbers = serde_json::from_slice::<Answers<Vector>>(data)?.0;
     Ok(u32::from(numbers > 0))
 }
 

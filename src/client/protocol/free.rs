@@ -24,6 +24,19 @@ use crate::measurement::Api;
 
 /// The template's name in its environment. Without an ending, so that nothing is escaped.
 const NAME: &str = "body";
+/// What a template sees.
+const VARIABLES: [&str; 10] = [
+    "text",
+    "texts",
+    "prompt",
+    "messages",
+    "query",
+    "passages",
+    "model",
+    "stream",
+    "max_tokens",
+    "input_tokens",
+];
 /// A text that breaks a template that puts it between quotes by hand.
 const AWKWARD: &str = "a \"quoted\" \\ word\nand another line";
 
@@ -113,11 +126,17 @@ fn json_path(path: &str) -> Result<JsonPath, ProtocolError> {
 /// The template, read and tried out.
 fn template(source: String, config: &RequestConfig) -> Result<Environment<'static>, ProtocolError> {
     let mut environment = Environment::new();
-    // A misspelt variable would else be an empty text.
+    // A misspelt field of a variable would else be an empty text.
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
     environment
         .add_template_owned(NAME, source)
         .map_err(|error| not_rendered(&error))?;
+    if let Some(name) = unknown(&environment) {
+        return Err(ProtocolError::Invalid(format!(
+            "the template asks for `{name}`, wanted one of `{}`",
+            VARIABLES.join("`, `")
+        )));
+    }
     for output_tokens in [Some(16), None] {
         let prompt = Prompt {
             text: AWKWARD.to_owned(),
@@ -141,6 +160,16 @@ fn template(source: String, config: &RequestConfig) -> Result<Environment<'stati
         }
     }
     Ok(environment)
+}
+
+/// The first name in the template that nothing stands behind. A filter would take it for null.
+fn unknown(environment: &Environment<'_>) -> Option<String> {
+    let template = environment.get_template(NAME).ok()?;
+    let is_known = |name: &str| {
+        VARIABLES.contains(&name) || environment.globals().any(|(global, _)| global == name)
+    };
+    let names = template.undeclared_variables(false);
+    names.into_iter().filter(|name| !is_known(name)).min()
 }
 
 fn not_rendered(error: &minijinja::Error) -> ProtocolError {

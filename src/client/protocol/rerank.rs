@@ -7,7 +7,8 @@
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
-use super::tally::{Answer, Count, Meta, RawUsage, Vector, is_list, note_error, usage};
+use super::lenient::Maybe;
+use super::tally::{Answer, Answers, Meta, RawUsage, Vector, is_list, note_error, usage};
 use super::text::Text;
 use super::{Ask, Said};
 use crate::client::framing::Event;
@@ -115,11 +116,13 @@ pub(super) fn body(api: Api, ask: &Ask<'_>) -> Vec<u8> {
 #[derive(Deserialize)]
 struct Whole<'a> {
     #[serde(default)]
-    results: Count<Rank>,
+    results: Answers<Rank>,
     #[serde(default)]
-    rankings: Count<Rank>,
-    usage: Option<RawUsage>,
-    meta: Option<Meta>,
+    rankings: Answers<Rank>,
+    #[serde(default)]
+    usage: Maybe<RawUsage>,
+    #[serde(default)]
+    meta: Maybe<Meta>,
     error: Option<IgnoredAny>,
     detail: Option<IgnoredAny>,
     /// Cohere's errors have nothing else.
@@ -153,7 +156,7 @@ pub(super) fn read<'a>(
     said: &mut Said<'a>,
 ) -> Result<(), serde_json::Error> {
     if is_list(event) {
-        said.answers = serde_json::from_slice::<Count<Rank>>(event.data)?.0;
+        said.answers = serde_json::from_slice::<Answers<Rank>>(event.data)?.0;
         return Ok(());
     }
     let whole: Whole<'a> = serde_json::from_slice(event.data)?;

@@ -9,6 +9,8 @@ use std::marker::PhantomData;
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
+use super::count::Count;
+use super::lenient::Maybe;
 use super::{Said, Usage, error_in, request_error};
 use crate::client::framing::Event;
 
@@ -22,15 +24,15 @@ pub(super) trait Answer {
 }
 
 /// How many elements of a list are answers.
-pub(super) struct Count<T>(pub(super) u32, PhantomData<T>);
+pub(super) struct Answers<T>(pub(super) u32, PhantomData<T>);
 
-impl<T> Default for Count<T> {
+impl<T> Default for Answers<T> {
     fn default() -> Self {
         Self(0, PhantomData)
     }
 }
 
-impl<'de, T: Answer + Deserialize<'de>> Deserialize<'de> for Count<T> {
+impl<'de, T: Answer + Deserialize<'de>> Deserialize<'de> for Answers<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Elements<T>(PhantomData<T>);
         impl<'de, T: Answer + Deserialize<'de>> Visitor<'de> for Elements<T> {
@@ -140,79 +142,45 @@ impl<'de> Deserialize<'de> for Vector {
     }
 }
 
-/// A count of tokens, however wrong it may be: it never spoils the answer.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Tokens {
-    count: Option<u32>,
-    bad: bool,
-}
-
-impl<'de> Deserialize<'de> for Tokens {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Ok(match serde_json::Value::deserialize(deserializer)? {
-            serde_json::Value::Null => Self::default(),
-            // Some servers count in floats.
-            value => Self::counted(value.as_f64()),
-        })
-    }
-}
-
-impl Tokens {
-    fn counted(count: Option<f64>) -> Self {
-        let count = count
-            .filter(|count| (0.0..=f64::from(u32::MAX)).contains(count) && count.fract() == 0.0);
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "whole and in range, as was just checked"
-        )]
-        let count = count.map(|count| count as u32);
-        Self {
-            count,
-            bad: count.is_none(),
-        }
-    }
-}
-
 /// `usage` of such an answer.
 #[derive(Default, Deserialize)]
+#[serde(default)]
 pub(super) struct RawUsage {
-    #[serde(default)]
-    prompt_tokens: Tokens,
-    #[serde(default)]
-    total_tokens: Tokens,
+    prompt_tokens: Count,
+    total_tokens: Count,
 }
 
 /// `meta` of Cohere's.
 #[derive(Default, Deserialize)]
+#[serde(default)]
 pub(super) struct Meta {
-    #[serde(default)]
-    tokens: Option<MetaTokens>,
-    #[serde(default)]
-    billed_units: Option<MetaTokens>,
+    tokens: Maybe<MetaTokens>,
+    billed_units: Maybe<MetaTokens>,
 }
 
 #[derive(Default, Deserialize)]
+#[serde(default)]
 struct MetaTokens {
-    #[serde(default)]
-    input_tokens: Tokens,
+    input_tokens: Count,
 }
 
 /// Tokens of the input, by whichever of `usage` and `meta` is there. Nothing is generated, so
 /// all tokens are those of the input.
-pub(super) fn usage(raw: Option<RawUsage>, meta: Option<Meta>) -> Option<Usage> {
-    let meta = meta.unwrap_or_default();
-    let from_meta = [meta.tokens, meta.billed_units]
-        .into_iter()
-        .flatten()
-        .map(|part| part.input_tokens);
-    let from_usage = raw.map(|raw| [raw.prompt_tokens, raw.total_tokens]);
-    let all: Vec<Tokens> = from_usage.into_iter().flatten().chain(from_meta).collect();
-    let input = all.iter().find_map(|tokens| tokens.count);
-    let bad = all.iter().any(|tokens| tokens.bad);
-    (input.is_some() || bad).then_some(Usage {
-        input,
-        bad,
+pub(super) fn usage(raw: Maybe<RawUsage>, meta: Maybe<Meta>) -> Option<Usage> {
+    let is_odd = matches!(raw, Maybe::Odd);
+    let raw = raw.get().unwrap_or_default();
+    let meta = meta.get().unwrap_or_default();
+    let in_meta = |part: Maybe<MetaTokens>| part.get().unwrap_or_default().input_tokens;
+    let counts = [
+        raw.prompt_tokens,
+        raw.total_tokens,
+        in_meta(meta.tokens),
+        in_meta(meta.billed_units),
+    ];
+    let input = counts.into_iter().fold(Count::default(), Count::or);
+    (input != Count::default() || is_odd).then_some(Usage {
+        input: input.value,
+        bad: input.bad || is_odd,
         ..Usage::default()
     })
 }

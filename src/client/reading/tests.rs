@@ -3,6 +3,7 @@
 mod counts;
 mod outcomes;
 mod times;
+mod unary;
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;

@@ -95,9 +95,14 @@ fn a_wrong_template_is_refused_with_its_line() {
         error.starts_with("the template is wrong in line 2: "),
         "{error}"
     );
-    let error = refused("{\"q\":\n{{ txet|tojson }}}", None);
+    let error = refused("{\"q\":\n{{ text.content }}}", None);
     assert!(
         error.starts_with("the template is wrong in line 2: undefined value"),
+        "{error}"
+    );
+    let error = refused("{\"q\": {{ txet|tojson }}}", None);
+    assert!(
+        error.starts_with("the template asks for `txet`, wanted one of `text`, `texts`, "),
         "{error}"
     );
     let error = refused("{\"q\": {{ text|to_json }}}", None);

@@ -38,8 +38,9 @@ impl Pattern {
         }
     }
 
-    /// As tiktoken's `openai_public.py` (0.12) gives it, without possessive quantifiers, which
-    /// change the speed and not the pieces.
+    /// As tiktoken's `openai_public.py` gives it, without possessive quantifiers, which change
+    /// the speed and not the pieces: prose, code and random characters gave the same counts as
+    /// tiktoken 0.14 with each of the four files.
     const fn regex(self) -> &'static str {
         match self {
             Self::R50k => {

@@ -7,7 +7,9 @@
 //! one; a single space none, since it belongs to the word after it. An apostrophe between
 //! letters begins the next token, as in `don't`.
 //!
-//! It is meant for comparing one server with itself. How far it is off is in `docs/measuring.md`.
+//! It is meant for comparing one server with itself. Against `cl100k_base` and `o200k_base` it
+//! gave 1 to 12 % more for pages of English prose, 15 % more for a file of Rust, and up to 25 %
+//! more or 7 % less for a short text in many scripts.
 
 use std::iter::Peekable;
 use std::str::Chars;
