@@ -140,19 +140,15 @@ impl Connection {
                 self.idle_limit = keep_alive_timeout(&response);
                 Ok(response)
             }
-            Err(mut failure) => Err(match failure.take_message() {
-                Some(_) => SendFailure::Unsent,
-                None => SendFailure::of(failure.into_error()),
-            }),
-        }
-    }
-}
-
-impl SendFailure {
-    fn of(error: hyper::Error) -> Self {
-        match tls::alert_in(&error) {
-            Some(alert) => Self::Tls(alert),
-            None => Self::Broken(error),
+            Err(mut failure) => {
+                let is_unsent = failure.take_message().is_some();
+                let error = failure.into_error();
+                Err(match tls::alert_in(&error) {
+                    Some(alert) => SendFailure::Tls(alert),
+                    None if is_unsent => SendFailure::Unsent,
+                    None => SendFailure::Broken(error),
+                })
+            }
         }
     }
 }
