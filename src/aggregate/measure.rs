@@ -2,6 +2,8 @@
 //! record adds to each.
 //!
 //! Latencies are taken from `ok` records only. The failure-aware ones hold a failure as +∞.
+//! Times of single tokens are taken from streams only, and not from one that something between
+//! held back until its end: its first token is that of the buffer.
 //! Our own lag and the wait for a slot are taken from every record that has them. A cancelled
 //! request says nothing about anyone and is in none.
 
@@ -86,9 +88,27 @@ impl Measure {
                 }
             }
             Self::ResponseTimeOrFailure if record.is_failure() => Reading::Never,
-            _ if record.outcome == Outcome::Ok => self.read_latency(record),
+            _ if record.outcome == Outcome::Ok
+                && (!self.is_of_tokens() || shows_tokens(record)) =>
+            {
+                self.read_latency(record)
+            }
             _ => Reading::Absent,
         }
+    }
+
+    /// Whether it tells when single tokens came.
+    const fn is_of_tokens(self) -> bool {
+        matches!(
+            self,
+            Self::Ttft
+                | Self::Ttfo
+                | Self::Itl
+                | Self::ChunkGap
+                | Self::ResponseTtft
+                | Self::TtftOrFailure
+                | Self::OutputRate
+        )
     }
 
     fn read_waits(self, record: &RequestRecord) -> Reading {
@@ -117,6 +137,12 @@ impl Measure {
             Self::ChunkGap | Self::ScheduleLag | Self::ReadLag | Self::SlotWait => None,
         })
     }
+}
+
+/// Whether the instants of the record's tokens say when the server sent them.
+#[must_use]
+pub(super) fn shows_tokens(record: &RequestRecord) -> bool {
+    record.stream.streaming && !record.is_buffered()
 }
 
 impl Reading {

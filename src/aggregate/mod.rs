@@ -14,6 +14,7 @@ mod stats;
 pub mod summary;
 mod totals;
 mod window;
+pub mod wire;
 
 #[cfg(test)]
 pub(crate) mod fixture;

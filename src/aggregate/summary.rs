@@ -11,9 +11,10 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::measure::{Measure, Reading};
+use super::measure::{Measure, Reading, shows_tokens};
 pub use super::stats::Stats;
 use super::stats::Values;
+use super::wire::WireTotals;
 use super::{Quantile, rank};
 use crate::clock::MonoTime;
 use crate::measurement::{Observed, Outcome, RequestRecord, Stream, TokenSource};
@@ -48,6 +49,25 @@ pub struct Summary {
     pub response_time_or_failure: FailureAware,
     /// Rates over the time from the first start to the last end.
     pub throughput: Throughput,
+    /// How well the bytes could be timed, and what was odd about the responses.
+    pub wire: WireSummary,
+}
+
+/// How well the bytes of a run could be timed, and what was odd about its responses.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct WireSummary {
+    /// Chunks with tokens whose instant is their own.
+    pub exact_chunks: u64,
+    /// Chunks with tokens that shared a read with later bytes, so that they may have come earlier.
+    pub merged_chunks: u64,
+    /// Records by the clock of their instants, those that occurred.
+    pub clocks: BTreeMap<&'static str, u64>,
+    /// Records by what was odd about the response, those notes that occurred.
+    pub notes: BTreeMap<&'static str, u64>,
+    /// Output tokens asked for, of `ok` requests whose tokens were counted.
+    pub output_requested: u64,
+    /// Output tokens of the same requests.
+    pub output_delivered: u64,
 }
 
 /// Statistics per metric; `None` where no record has one.
@@ -142,6 +162,7 @@ pub struct SummaryBuilder {
     output_tokens: Option<u64>,
     first_start: Option<MonoTime>,
     last_end: Option<MonoTime>,
+    wire: WireTotals,
 }
 
 impl SummaryBuilder {
@@ -169,6 +190,7 @@ impl SummaryBuilder {
             output_tokens: None,
             first_start: None,
             last_end: None,
+            wire: WireTotals::default(),
         }
     }
 
@@ -178,6 +200,7 @@ impl SummaryBuilder {
         self.outcomes[record.outcome as usize] += 1;
         self.lagged += u64::from(record.is_lagged());
         self.observe_span(record);
+        self.wire.observe(record);
         for (measure, values) in LATENCIES.into_iter().zip(&mut self.latencies) {
             match measure.read(record) {
                 Reading::Absent => {}
@@ -205,8 +228,10 @@ impl SummaryBuilder {
     }
 
     fn observe_ok(&mut self, record: &RequestRecord) {
-        for gap in record.chunks.gaps() {
-            self.chunk_gap.add(in_ms(gap));
+        if shows_tokens(record) {
+            for gap in record.chunks.gaps() {
+                self.chunk_gap.add(in_ms(gap));
+            }
         }
         if let Reading::Value(rate) = Measure::OutputRate.read(record) {
             self.output_rate.add(rate);
@@ -272,6 +297,7 @@ impl SummaryBuilder {
                 own_lag: self.own_lag.stats("ms"),
             },
             throughput,
+            wire: WireSummary::of(&self.wire),
         }
     }
 
@@ -288,6 +314,24 @@ impl SummaryBuilder {
             requests_per_s: per_s(Some(self.outcomes[Outcome::Ok as usize])),
             output_tokens_per_s: per_s(self.output_tokens),
             total_tokens_per_s: per_s(total.map(|(input, output)| input + output)),
+        }
+    }
+}
+
+impl WireSummary {
+    /// What `wire` counted, without what never occurred.
+    #[must_use]
+    pub fn of(wire: &WireTotals) -> Self {
+        let (output_requested, output_delivered) = wire.output();
+        let clocks = wire.clocks().filter(|(_, count)| *count > 0);
+        let notes = wire.notes().filter(|(_, count)| *count > 0);
+        Self {
+            exact_chunks: wire.exact(),
+            merged_chunks: wire.merged(),
+            clocks: clocks.map(|(clock, count)| (clock.name(), count)).collect(),
+            notes: notes.map(|(note, count)| (note.name(), count)).collect(),
+            output_requested,
+            output_delivered,
         }
     }
 }

@@ -5,8 +5,9 @@
 //! and status. Windows of time are elsewhere.
 
 use super::histogram::Histogram;
-use super::measure::{Measure, Reading};
+use super::measure::{Measure, Reading, shows_tokens};
 use super::rank;
+use super::wire::WireTotals;
 use crate::measurement::{Observed, Outcome, RefusedReason, RequestRecord, StallRule, TokenSource};
 
 /// Pairs of outcome and HTTP status kept apart; further statuses count without one.
@@ -28,6 +29,7 @@ pub struct Totals {
     output_tokens: u64,
     lagged: u64,
     replaced: u64,
+    wire: WireTotals,
 }
 
 impl Totals {
@@ -46,6 +48,7 @@ impl Totals {
             output_tokens: 0,
             lagged: 0,
             replaced: 0,
+            wire: WireTotals::default(),
         }
     }
 
@@ -64,6 +67,7 @@ impl Totals {
             self.lagged += 1;
         }
         self.replaced += u64::from(record.replaced_connection);
+        self.wire.observe(record);
         if record.outcome != Outcome::Cancelled {
             self.stalls += as_u64(record.stalls(stall).len());
         }
@@ -74,7 +78,7 @@ impl Totals {
                 Reading::Never => histogram.record_infinite(),
             }
         }
-        if record.outcome == Outcome::Ok {
+        if record.outcome == Outcome::Ok && shows_tokens(record) {
             let gaps = &mut self.histograms[slot(Measure::ChunkGap)];
             for gap in record.chunks.gaps() {
                 gaps.record_duration(gap);
@@ -180,6 +184,12 @@ impl Totals {
     #[must_use]
     pub const fn replaced(&self) -> u64 {
         self.replaced
+    }
+
+    /// How well its bytes could be timed, and what was odd about them.
+    #[must_use]
+    pub const fn wire(&self) -> &WireTotals {
+        &self.wire
     }
 
     /// Records whose own lag was too large for a verdict.

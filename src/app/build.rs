@@ -5,34 +5,35 @@
 
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use anyhow::Context;
 use hyper::HeaderMap;
-use hyper::header::{AUTHORIZATION, HeaderName, HeaderValue};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 use tokio_util::task::TaskTracker;
 
+use super::aside::{page_at, page_elsewhere};
 use super::dispatch::{Dispatch, Shared, Stop};
 use super::exporters::{self, ExporterTask};
 use super::join::{Join, Known};
+use super::lanes::{Lane, Lanes, Load};
 use super::ledger::Ledger;
+use super::streams::{StreamPlan, headers, loops, streams};
+use super::tokenizers::load_all;
 use super::{App, Extent, Outputs, Setup};
 use crate::aggregate::{Live, SampleRing, StreamRules, SummaryBuilder};
-use crate::client::{Cancel, Client, ClientSetup, Protocol};
+use crate::client::Cancel;
 use crate::clock::TimeAnchor;
 use crate::config::{Arrivals, Config, ProbeConfig, ServerMetrics, TargetConfig};
 use crate::control::{Governor, Slots};
 use crate::load::schedule::{Schedule, Span};
 use crate::load::workload::{Sources, Workload};
-use crate::measurement::{RequestRecord, Stream, StreamId, TraceIds};
+use crate::measurement::{RequestRecord, Stream, TraceIds};
 use crate::scrape::Poll;
 use crate::telemetry::SelfMetrics;
-use crate::transport::fetch::{Fetch, FetchTimeouts};
-use crate::transport::{Connect, Endpoint};
+use crate::transport::Connect;
 
 /// Finished records that wait to be joined; a full queue delays the next arrivals, visibly.
 const RECORDS: usize = 2048;
@@ -42,54 +43,6 @@ const SAMPLES: usize = 256;
 const SAMPLE_INTERVALS: u32 = 3;
 /// Samples kept of one target at most.
 const MAX_SAMPLES: usize = 100_000;
-/// Reading a metrics page must not last longer.
-const PAGE_LIMIT: Duration = Duration::from_secs(5);
-
-/// One stream with what its probe and its target say about it.
-pub(super) struct StreamPlan<'c> {
-    pub(super) stream: Arc<Stream>,
-    pub(super) probe: &'c ProbeConfig,
-    pub(super) target: &'c TargetConfig,
-}
-
-/// The streams of a configuration: each probe against each of its targets.
-pub(super) fn streams(config: &Config) -> anyhow::Result<Vec<StreamPlan<'_>>> {
-    let mut plans = Vec::new();
-    for probe in &config.probes {
-        for name in &probe.targets {
-            let (target_index, target) = config
-                .targets
-                .iter()
-                .enumerate()
-                .find(|(_, target)| target.name == *name)
-                .with_context(|| format!("probe `{}` names no target `{name}`", probe.name))?;
-            let id = u16::try_from(plans.len()).context("more than 65536 streams")?;
-            let stream = Stream {
-                id: StreamId(id),
-                target_index,
-                target: target.name.as_str().into(),
-                endpoint: target.urls[0].to_string().into(),
-                probe: probe.name.as_str().into(),
-                api: target.api,
-                cache: probe.workload.cache,
-                connection: probe.connection,
-                streaming: probe.streaming,
-                closed_loop: matches!(probe.arrivals, Arrivals::Closed { .. }),
-                model: target
-                    .model
-                    .as_deref()
-                    .map(Box::from)
-                    .map_or_else(Default::default, Into::into),
-            };
-            plans.push(StreamPlan {
-                stream: Arc::new(stream),
-                probe,
-                target,
-            });
-        }
-    }
-    Ok(plans)
-}
 
 /// The seed of one random source of one stream.
 fn seeded(seed: u64, stream: &Stream, purpose: u64) -> StdRng {
@@ -120,26 +73,6 @@ pub(super) fn fresh_ids() -> TraceIds {
     }
 }
 
-/// Headers of every request to `target`.
-pub(super) fn headers(target: &TargetConfig) -> anyhow::Result<HeaderMap> {
-    let mut headers = HeaderMap::new();
-    for (name, value) in &target.headers {
-        let name = HeaderName::from_bytes(name.as_bytes())
-            .with_context(|| format!("header `{name}` of target `{}`", target.name))?;
-        let mut value = HeaderValue::from_str(value.reveal())
-            .with_context(|| format!("value of header `{name}` of target `{}`", target.name))?;
-        value.set_sensitive(true);
-        headers.insert(name, value);
-    }
-    if let Some(key) = &target.api_key {
-        let mut value = HeaderValue::from_str(&format!("Bearer {}", key.reveal()))
-            .with_context(|| format!("`api_key` of target `{}`", target.name))?;
-        value.set_sensitive(true);
-        headers.insert(AUTHORIZATION, value);
-    }
-    Ok(headers)
-}
-
 impl App {
     /// Makes a run out of `setup`. Requests are timed on `measuring`; all else happens on
     /// `other`, so that it cannot show up as server latency.
@@ -163,16 +96,16 @@ impl App {
         let (records, records_in) = mpsc::channel(RECORDS);
         let shared = shared(&config, anchor, (records, measuring));
         let slots = slots(&config, anchor);
+        let loads = loads(&config);
         let parts = Parts {
             shared: &shared,
             connect: &connect,
-            slots: &slots,
+            targets: (&slots, &loads),
             seed,
             extent,
         };
-        let dispatches = plans
-            .iter()
-            .map(|plan| parts.dispatch(plan))
+        let dispatches = loops(&plans)
+            .map(|plans| parts.dispatch(plans))
             .collect::<anyhow::Result<Vec<_>>>()?;
         let joining = Joining {
             config: &config,
@@ -183,14 +116,9 @@ impl App {
         };
         let ledgers = dispatches.iter().map(|dispatch| dispatch.ledger.clone());
         let (join, exporters) = joining.stage(ledgers.collect())?;
-        let timeouts = FetchTimeouts {
-            connect: PAGE_LIMIT,
-            total: PAGE_LIMIT,
-        };
-        let fetch = Fetch::new(anchor, timeouts)?;
         Ok(Self {
             command,
-            polls: polls(&config, (&fetch, &own))?,
+            polls: polls(&config, (anchor, &own))?,
             streams: plans.iter().map(|plan| Arc::clone(&plan.stream)).collect(),
             anchor,
             seed,
@@ -204,7 +132,6 @@ impl App {
             exporters,
             live: Arc::clone(&join.live),
             own,
-            fetch,
             listener: outputs.listener,
             grace: extent.grace,
             join,
@@ -236,6 +163,14 @@ fn slots(config: &Config, anchor: TimeAnchor) -> Vec<Slots> {
     let targets = config.targets.iter();
     targets
         .map(|_| Slots::new(config.governor.in_flight, now))
+        .collect()
+}
+
+/// What is in flight at each address of each target: nothing.
+fn loads(config: &Config) -> Vec<Vec<Load>> {
+    let targets = config.targets.iter();
+    targets
+        .map(|target| target.urls.iter().map(|_| Load::default()).collect())
         .collect()
 }
 
@@ -278,6 +213,7 @@ impl Joining<'_> {
                 .collect(),
             outlets,
             ledgers,
+            tokenizers: load_all(config)?,
         };
         Ok((join, exporters))
     }
@@ -287,28 +223,35 @@ impl Joining<'_> {
 struct Parts<'s> {
     shared: &'s Shared,
     connect: &'s Arc<dyn Connect>,
-    slots: &'s [Slots],
+    /// Slots per target, and what is in flight at each of its addresses.
+    targets: (&'s [Slots], &'s [Vec<Load>]),
     seed: u64,
     extent: Extent,
 }
 
 impl Parts<'_> {
-    fn dispatch(&self, plan: &StreamPlan<'_>) -> anyhow::Result<Dispatch> {
+    /// The loop of one probe and one target: `plans` has one stream for each address.
+    fn dispatch(&self, plans: &[StreamPlan<'_>]) -> anyhow::Result<Dispatch> {
+        let first = plans.first().context("a target without addresses")?;
         let StreamPlan {
             stream,
             probe,
             target,
-        } = plan;
+            ..
+        } = first;
         let anchor = self.shared.anchor;
-        let client = Client::new(ClientSetup {
-            endpoint: Endpoint::new(target.urls[0].clone(), target.network.clone())?,
-            protocol: Protocol::new(target.api, target.request.clone())?,
-            headers: headers(target)?,
-            limits: probe.limits,
-            connect: Arc::clone(self.connect),
-            anchor,
-        })
-        .with_context(|| format!("URL of target `{}`", target.name))?;
+        let (slots, loads) = self.targets;
+        let lanes = plans
+            .iter()
+            .zip(&loads[stream.target_index])
+            .map(|(plan, load)| {
+                Ok(Lane {
+                    stream: Arc::clone(&plan.stream),
+                    client: Arc::new(plan.client(Arc::clone(self.connect), anchor)?),
+                    load: load.clone(),
+                })
+            })
+            .collect::<anyhow::Result<Vec<_>>>()?;
         let start = anchor.now();
         let loop_slots = match probe.arrivals {
             Arrivals::Closed { concurrency } => Some(Slots::new(concurrency, start)),
@@ -325,13 +268,12 @@ impl Parts<'_> {
         };
         Ok(Dispatch {
             shared: self.shared.clone(),
-            stream: Arc::clone(stream),
+            lanes: Lanes::new(lanes, target.balance, seeded(self.seed, stream, 2)),
             schedule: Schedule::new(probe.arrivals, span, seeded(self.seed, stream, 0)),
             workload: Workload::new(probe.workload, sources),
-            client: Arc::new(client),
             when_full: probe.when_full,
             patience: (!self.extent.patient).then_some(probe.limits.total),
-            target_slots: self.slots[stream.target_index].clone(),
+            target_slots: slots[stream.target_index].clone(),
             loop_slots,
             ledger: Ledger::default(),
             ids: rand::make_rng(),
@@ -365,7 +307,7 @@ fn known(target: &TargetConfig, probes: &[ProbeConfig]) -> Known {
     }
 }
 
-fn polls(config: &Config, with: (&Fetch, &SelfMetrics)) -> anyhow::Result<Vec<Poll>> {
+fn polls(config: &Config, with: (TimeAnchor, &SelfMetrics)) -> anyhow::Result<Vec<Poll>> {
     let targets = config.targets.iter().enumerate();
     targets
         .filter_map(|(index, target)| poll(index, target, with).transpose())
@@ -376,21 +318,24 @@ fn polls(config: &Config, with: (&Fetch, &SelfMetrics)) -> anyhow::Result<Vec<Po
 pub(super) fn poll(
     target_index: usize,
     target: &TargetConfig,
-    (fetch, own): (&Fetch, &SelfMetrics),
+    (anchor, own): (TimeAnchor, &SelfMetrics),
 ) -> anyhow::Result<Option<Poll>> {
-    let (url, headers) = match &target.server_metrics {
+    let (page, headers) = match &target.server_metrics {
         ServerMetrics::Off => return Ok(None),
-        ServerMetrics::Auto => (format!("{}/metrics", target.urls[0]), headers(target)?),
+        ServerMetrics::Auto => {
+            let at = (&target.urls[0], "/metrics");
+            (page_at(target, at, anchor)?, headers(target)?)
+        }
         // Another host may not see the target's credentials.
-        ServerMetrics::Url(url) => (url.clone(), HeaderMap::new()),
+        ServerMetrics::Url(url) => (page_elsewhere(target, url, anchor)?, HeaderMap::new()),
     };
     Ok(Some(Poll {
         target_index,
         target: target.name.clone(),
-        url,
+        url: page.url,
         headers,
         every: target.server_metrics_every,
-        fetch: fetch.clone(),
+        fetch: page.fetch,
         own: own.clone(),
     }))
 }

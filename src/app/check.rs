@@ -1,38 +1,43 @@
-//! One request to one target, outside any schedule: what `check` shows.
+//! One request to each address of one target, outside any schedule: what `check` shows.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use anyhow::Context;
 
-use super::build::{fresh_ids, headers, poll, streams, unseeded};
+use super::aside::ASIDE;
+use super::build::{fresh_ids, poll, unseeded};
 use super::discover::{DiscoverError, served};
+use super::streams::{StreamPlan, loops, streams};
+use super::tokenizers::{load, recount};
 use crate::aggregate::SampleRing;
-use crate::client::{Call, Cancel, Client, ClientSetup, Protocol};
+use crate::client::{Call, Cancel, Client};
 use crate::clock::TimeAnchor;
 use crate::config::Config;
 use crate::export::record::{RecordOptions, to_json_line};
 use crate::load::workload::Workload;
 use crate::measurement::{Observed, RequestRecord, StallRule};
 use crate::telemetry::SelfMetrics;
-use crate::transport::fetch::{Fetch, FetchTimeouts};
-use crate::transport::{Connect, Endpoint};
+use crate::transport::Connect;
 
-/// The list of models and the metrics page must come within this time.
-const ASIDE: Duration = Duration::from_secs(5);
-
-/// What one request to a target showed.
+/// What asking a target showed.
 #[derive(Debug)]
 pub struct Checked {
     /// What is wrong with the model's name, if the server lists its models.
     pub model: Option<DiscoverError>,
+    /// One request to each of its addresses, in their order.
+    pub requests: Vec<CheckedRequest>,
+}
+
+/// What one request showed.
+#[derive(Debug)]
+pub struct CheckedRequest {
     /// The request, with the server's state before it.
     pub observed: Observed,
     /// The stall rule of its probe.
     pub stall: StallRule,
 }
 
-impl Checked {
+impl CheckedRequest {
     /// The record as one line of JSON, chunk gaps included.
     #[must_use]
     pub fn json_line(&self, anchor: TimeAnchor) -> String {
@@ -44,8 +49,8 @@ impl Checked {
     }
 }
 
-/// Sends one request to the target at `target_index`, as its first probe would. `None` if no
-/// probe uses the target.
+/// Sends one request to each address of the target at `target_index`, as its first probe would.
+/// `None` if no probe uses the target.
 ///
 /// # Errors
 ///
@@ -57,63 +62,65 @@ pub async fn check_target(
     anchor: TimeAnchor,
 ) -> anyhow::Result<Option<Checked>> {
     let plans = streams(config)?;
-    let Some(plan) = plans
-        .iter()
-        .find(|plan| plan.stream.target_index == target_index)
-    else {
+    let mut loops = loops(&plans);
+    let Some(plans) = loops.find(|plans| plans[0].stream.target_index == target_index) else {
         return Ok(None);
     };
-    let fetch = Fetch::new(
-        anchor,
-        FetchTimeouts {
-            connect: ASIDE,
-            total: ASIDE,
-        },
-    )?;
-    let model = match served(&fetch, plan.target).await {
+    let target = plans[0].target;
+    // First, so that what cannot be used is told as such.
+    let clients = plans
+        .iter()
+        .map(|plan| plan.client(Arc::clone(&connect), anchor))
+        .collect::<anyhow::Result<Vec<_>>>()?;
+    let tokenizer = load((target_index, target))?;
+    let model = match served(target, anchor).await {
         Ok(name) => {
-            plan.stream.model.get_or_init(|| name.into());
+            for (plan, name) in plans.iter().zip(std::iter::repeat(name)) {
+                if let Some(name) = name {
+                    plan.stream.model.get_or_init(|| name.into());
+                }
+            }
             None
         }
         Err(error) => Some(error),
     };
     let own = SelfMetrics::new().context("self metrics")?;
     let mut ring = SampleRing::new(1);
-    if let Some(poll) = poll(target_index, plan.target, (&fetch, &own))?
+    if let Some(poll) = poll(target_index, target, (anchor, &own))?
         && let Some(sample) = poll.once().await
     {
         ring.push(sample);
     }
-    let client = Client::new(ClientSetup {
-        endpoint: Endpoint::new(plan.target.urls[0].clone(), plan.target.network.clone())?,
-        protocol: Protocol::new(plan.target.api, plan.target.request.clone())?,
-        headers: headers(plan.target)?,
-        limits: plan.probe.limits,
-        connect,
-        anchor,
-    })?;
+    let mut requests = Vec::new();
+    for (plan, client) in plans.iter().zip(&clients) {
+        let mut observed = ask(plan, (client, anchor), &ring).await;
+        recount(tokenizer.as_ref(), &mut observed.record);
+        requests.push(CheckedRequest {
+            observed,
+            stall: plan.probe.stall,
+        });
+    }
+    Ok(Some(Checked { model, requests }))
+}
+
+/// One request of the stream of `plan`.
+async fn ask(
+    plan: &StreamPlan<'_>,
+    (client, anchor): (&Client, TimeAnchor),
+    ring: &SampleRing,
+) -> Observed {
     let prompt = Workload::new(plan.probe.workload, unseeded()).prompt();
     let now = anchor.now();
-    let ids = fresh_ids();
-    let mut record = RequestRecord::due(0, Arc::clone(&plan.stream), ids, now);
+    let mut record = RequestRecord::due(0, Arc::clone(&plan.stream), fresh_ids(), now);
     record.timeline.slot_free = Some(now);
-    let record = client
-        .send(
-            Call {
-                record,
-                prompt,
-                session: None,
-            },
-            &Cancel::default(),
-        )
-        .await;
-    let at_intended = ring.at(now, ASIDE);
-    Ok(Some(Checked {
-        model,
-        observed: Observed {
-            record,
-            at_intended,
-        },
-        stall: plan.probe.stall,
-    }))
+    let call = Call {
+        record,
+        prompt,
+        session: None,
+    };
+    let record = client.send(call, &Cancel::default()).await;
+    Observed {
+        record,
+        at_intended: ring.at(now, ASIDE),
+    }
 }

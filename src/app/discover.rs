@@ -3,27 +3,27 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::client::{MODELS_PATH, served_models};
+use super::aside::{Page, page_at};
+use super::streams::headers;
+use crate::client::{models_path, served_models};
 use crate::clock::TimeAnchor;
-use crate::config::{Config, TargetConfig};
+use crate::config::{BaseUrl, Config, TargetConfig};
 use crate::measurement::Stream;
-use crate::transport::fetch::{Fetch, FetchError, FetchTimeouts};
+use crate::transport::fetch::FetchError;
 
 /// Models named in a message.
 const SHOWN: usize = 10;
 /// Longest list of models that is read.
 const MAX_LIST: usize = 1 << 20;
-/// The list of models must come within this time.
-const ASK_LIMIT: Duration = Duration::from_secs(5);
 /// A target that did not tell is asked again after this time.
 const AGAIN: Duration = Duration::from_secs(5);
 
 /// Why a target's model is not known.
 #[derive(Debug, thiserror::Error)]
 pub enum DiscoverError {
-    /// A header that HTTP does not allow.
-    #[error("{0}")]
-    Headers(anyhow::Error),
+    /// A header that HTTP does not allow, or a file of certificates that is none.
+    #[error("{0:#}")]
+    Unusable(anyhow::Error),
     /// No answer.
     #[error("`{url}`: {error}")]
     Fetch {
@@ -74,14 +74,40 @@ fn names(served: &[String]) -> String {
 }
 
 /// The model to ask `target` for: the configured one if the server lists it, else the only one
-/// that it lists.
+/// that it lists. The first of its addresses that answers is believed. `None` if its protocol
+/// has no list of models.
 ///
 /// # Errors
 ///
-/// If it does not answer, does not list the configured one, or lists none or several.
-pub(super) async fn served(fetch: &Fetch, target: &TargetConfig) -> Result<String, DiscoverError> {
-    let url = format!("{}{MODELS_PATH}", target.urls[0]);
-    let headers = super::build::headers(target).map_err(DiscoverError::Headers)?;
+/// If none answers, or the one that does lacks the configured one, or lists none or several.
+pub(super) async fn served(
+    target: &TargetConfig,
+    anchor: TimeAnchor,
+) -> Result<Option<String>, DiscoverError> {
+    let Some(path) = models_path(target.api) else {
+        return Ok(None);
+    };
+    let mut failed = None;
+    for url in &target.urls {
+        match served_at(target, (url, path), anchor).await {
+            Err(error @ DiscoverError::Fetch { .. }) => {
+                failed.get_or_insert(error);
+            }
+            Err(error) => return Err(error),
+            Ok(model) => return Ok(Some(model)),
+        }
+    }
+    failed.map_or(Ok(None), Err)
+}
+
+/// [`served`], of one address.
+async fn served_at(
+    target: &TargetConfig,
+    at: (&BaseUrl, &str),
+    anchor: TimeAnchor,
+) -> Result<String, DiscoverError> {
+    let Page { fetch, url } = page_at(target, at, anchor).map_err(DiscoverError::Unusable)?;
+    let headers = headers(target).map_err(DiscoverError::Unusable)?;
     let answer =
         fetch
             .get(&url, &headers, MAX_LIST)
@@ -113,24 +139,20 @@ pub(super) async fn served(fetch: &Fetch, target: &TargetConfig) -> Result<Strin
 }
 
 /// Asks `target` once, with a client of its own, for the model to use: the configured one if the
-/// server lists it, else the only one that it lists.
+/// server lists it, else the only one that it lists. `None` if its protocol has no list of
+/// models.
 ///
 /// # Errors
 ///
 /// If it does not answer, does not list the configured one, or lists none or several.
-pub async fn ask_model(target: &TargetConfig, anchor: TimeAnchor) -> Result<String, DiscoverError> {
-    let timeouts = FetchTimeouts {
-        connect: ASK_LIMIT,
-        total: ASK_LIMIT,
-    };
-    let fetch = Fetch::new(anchor, timeouts).map_err(|error| DiscoverError::Fetch {
-        url: target.urls[0].to_string(),
-        error,
-    })?;
-    served(&fetch, target).await
+pub async fn ask_model(
+    target: &TargetConfig,
+    anchor: TimeAnchor,
+) -> Result<Option<String>, DiscoverError> {
+    served(target, anchor).await
 }
 
-/// Targets whose model is not configured, with their streams.
+/// Targets whose model is not configured and can be asked for, with their streams.
 pub(super) fn unresolved(
     config: &Config,
     streams: &[Arc<Stream>],
@@ -144,17 +166,22 @@ pub(super) fn unresolved(
     };
     let targets = config.targets.iter().enumerate();
     targets
-        .filter(|(_, target)| target.model.is_none())
+        .filter(|(_, target)| target.model.is_none() && models_path(target.api).is_some())
         .map(|(index, target)| (target.clone(), of(index)))
         .collect()
 }
 
 /// Asks until the target tells, then names the model of its streams.
-pub(super) async fn keep_asking(fetch: Fetch, target: TargetConfig, streams: Vec<Arc<Stream>>) {
+pub(super) async fn keep_asking(
+    anchor: TimeAnchor,
+    target: TargetConfig,
+    streams: Vec<Arc<Stream>>,
+) {
     let mut last = String::new();
     loop {
-        match served(&fetch, &target).await {
-            Ok(model) => {
+        match served(&target, anchor).await {
+            Ok(None) => return,
+            Ok(Some(model)) => {
                 tracing::info!(name = %target.name, %model, "the server tells its model");
                 for stream in streams {
                     stream.model.get_or_init(|| model.as_str().into());

@@ -1,4 +1,5 @@
-//! Takes arrivals when they are due and sends them, or says why not. One loop per stream.
+//! Takes arrivals when they are due and sends them, or says why not. One loop per probe and
+//! target; its arrivals are spread over the target's addresses.
 //!
 //! Every arrival ends as exactly one record: place for it in the queue is taken before anything
 //! else is done. Arrivals that find the cap full wait in the schedule, in order, or are refused.
@@ -15,6 +16,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::lanes::{Flight, Lane, Lanes};
 use super::ledger::Ledger;
 use crate::client::{Call, Cancel, Client};
 use crate::clock::{MonoTime, TimeAnchor};
@@ -22,7 +24,7 @@ use crate::config::WhenFull;
 use crate::control::{Governor, Reservation, Slot, Slots};
 use crate::load::schedule::Schedule;
 use crate::load::workload::{Prompt, Workload};
-use crate::measurement::{Outcome, RefusedReason, RequestRecord, Stream, TraceIds};
+use crate::measurement::{Outcome, RefusedReason, RequestRecord, TraceIds};
 
 /// A closed loop asks an empty budget again after this time.
 const BUDGET_PAUSE: Duration = Duration::from_mins(1);
@@ -80,13 +82,12 @@ pub(super) struct Shared {
     pub(super) measuring: Handle,
 }
 
-/// The loop of one stream.
+/// The loop of one probe and one target.
 pub(super) struct Dispatch {
     pub(super) shared: Shared,
-    pub(super) stream: Arc<Stream>,
+    pub(super) lanes: Lanes,
     pub(super) schedule: Schedule,
     pub(super) workload: Workload,
-    pub(super) client: Arc<Client>,
     pub(super) when_full: WhenFull,
     /// How long an arrival may wait for a slot; `None`: as long as it takes.
     pub(super) patience: Option<Duration>,
@@ -102,6 +103,8 @@ pub(super) struct Dispatch {
 struct Ticket {
     permit: mpsc::OwnedPermit<RequestRecord>,
     record: RequestRecord,
+    /// Where it goes.
+    lane: Lane,
     ledger: Ledger,
 }
 
@@ -210,14 +213,15 @@ impl Dispatch {
             () = tokio::time::sleep_until(anchor.instant(early)) => {}
         }
         let ids = TraceIds { trace: 1, span: 1 };
-        let record = RequestRecord::due(0, Arc::clone(&self.stream), ids, intended);
+        let Lane { stream, client, .. } = self.lanes.upcoming();
+        let record = RequestRecord::due(0, Arc::clone(stream), ids, intended);
         let prompt = Prompt {
             text: "rehearsal".to_owned(),
             input_tokens: 1,
             output_tokens: Some(2),
         };
-        if !self.client.rehearse(record, &prompt).await {
-            tracing::debug!(probe = &*self.stream.probe, "a rehearsal broke off");
+        if !client.rehearse(record, &prompt).await {
+            tracing::debug!(probe = &*stream.probe, "a rehearsal broke off");
         }
     }
 
@@ -226,11 +230,13 @@ impl Dispatch {
         let permit = self.shared.records.clone().reserve_owned().await.ok()?;
         let sequence = self.shared.sequence.fetch_add(1, Relaxed);
         let ids = self.next_ids();
-        let record = RequestRecord::due(sequence, Arc::clone(&self.stream), ids, intended);
+        let lane = self.lanes.pick();
+        let record = RequestRecord::due(sequence, Arc::clone(&lane.stream), ids, intended);
         self.ledger.open(sequence, intended);
         Some(Ticket {
             permit,
             record,
+            lane,
             ledger: self.ledger.clone(),
         })
     }
@@ -315,10 +321,11 @@ impl Dispatch {
         };
         let request = Request {
             shared: self.shared.clone(),
-            client: Arc::clone(&self.client),
+            client: Arc::clone(&ticket.lane.client),
             prompt,
             reserved,
             held,
+            flight: ticket.lane.load.begin(),
         };
         let tasks = &self.shared.requests;
         tasks.spawn_on(request.run(ticket), &self.shared.measuring);
@@ -359,6 +366,7 @@ struct Request {
     prompt: Prompt,
     reserved: Reservation,
     held: Held,
+    flight: Flight,
 }
 
 impl Request {
@@ -369,13 +377,16 @@ impl Request {
             prompt,
             reserved,
             held,
+            flight,
         } = self;
         let call = Call {
             record: ticket.record,
             prompt,
-            session: None,
+            // The place in a closed loop stands for a user, who keeps a connection.
+            session: held.own.as_ref().map(|slot| u64::from(slot.number())),
         };
         ticket.record = client.send(call, &shared.cancel).await;
+        drop(flight);
         let tokens = &ticket.record.tokens;
         let used = tokens.input.zip(tokens.output);
         shared

@@ -9,9 +9,11 @@ use tokio::sync::mpsc;
 use tokio::time::{MissedTickBehavior, interval};
 
 use super::ledger::Ledger;
+use super::tokenizers::recount;
 use crate::aggregate::{Live, SampleRing, Summary, SummaryBuilder};
 use crate::clock::TimeAnchor;
 use crate::export::offer;
+use crate::load::workload::Tokenizer;
 use crate::measurement::{Observed, RequestRecord, Sample};
 use crate::telemetry::ExportCounters;
 
@@ -61,6 +63,8 @@ pub(super) struct Join {
     pub(super) known: Vec<Known>,
     pub(super) outlets: Vec<Outlet>,
     pub(super) ledgers: Vec<Ledger>,
+    /// Per target, in the order of targets.
+    pub(super) tokenizers: Vec<Option<Tokenizer>>,
 }
 
 impl Join {
@@ -95,7 +99,9 @@ impl Join {
         self.live().sample(sample);
     }
 
-    async fn record(&mut self, record: RequestRecord) {
+    async fn record(&mut self, mut record: RequestRecord) {
+        let tokenizer = self.tokenizers.get(record.stream.target_index);
+        recount(tokenizer.and_then(Option::as_ref), &mut record);
         let at_intended = self
             .known
             .get(record.stream.target_index)

@@ -4,6 +4,7 @@
 //! |---|---|---|---|
 //! | `app` | `App` | build, wire, supervise, drain | domain logic |
 
+mod aside;
 mod build;
 mod check;
 mod discover;
@@ -11,16 +12,20 @@ mod dispatch;
 mod exporters;
 mod gauges;
 mod join;
+mod lanes;
 mod ledger;
 mod run;
 mod runtimes;
 pub mod simulate;
+mod streams;
+mod tokenizers;
 
 pub use build::draw_seed;
-pub use check::{Checked, check_target};
+pub use check::{Checked, CheckedRequest, check_target};
 pub use discover::{DiscoverError, ask_model};
 pub use run::RunReport;
 pub use runtimes::Runtimes;
+pub use streams::UnusableTarget;
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -40,7 +45,6 @@ use crate::control::Slots;
 use crate::measurement::{RequestRecord, Sample, Stream};
 use crate::scrape::Poll;
 use crate::telemetry::SelfMetrics;
-use crate::transport::fetch::Fetch;
 use crate::transport::{Connect, TcpConnect};
 
 /// The network as the system gives it.
@@ -68,7 +72,7 @@ pub struct Setup {
 /// When a run ends by itself, and how.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Extent {
-    /// After this many arrivals of each stream.
+    /// After this many arrivals of each probe at each of its targets.
     pub count: Option<u64>,
     /// When no more arrivals become due.
     pub duration: Option<Duration>,
@@ -107,7 +111,6 @@ pub struct App {
     exporters: Vec<ExporterTask>,
     live: Arc<Mutex<Live>>,
     own: SelfMetrics,
-    fetch: Fetch,
     listener: Option<TcpListener>,
     grace: Option<Duration>,
     config: Config,

@@ -139,10 +139,10 @@ impl App {
             });
         }
         for (target, streams) in discover::unresolved(&self.config, &self.streams) {
-            let (fetch, stop) = (self.fetch.clone(), stop.clone());
+            let (anchor, stop) = (self.anchor, stop.clone());
             self.other.spawn(async move {
                 tokio::select! {
-                    () = discover::keep_asking(fetch, target, streams) => {}
+                    () = discover::keep_asking(anchor, target, streams) => {}
                     () = stop.stopped() => {}
                 }
             });

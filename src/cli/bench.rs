@@ -47,6 +47,10 @@ enum Ui {
 #[derive(Debug, serde::Serialize)]
 struct RunFacts {
     url: String,
+    /// All of them, where there are several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    urls: Option<Vec<String>>,
+    api: &'static str,
     model: Option<String>,
     load: String,
     seed: Option<u64>,
@@ -105,9 +109,13 @@ async fn run_plan(args: &Args, mut plan: Plan, runtimes: &Runtimes) -> anyhow::R
     if let Some(seed) = plan.config.seed {
         say(&format!("seed {seed}"));
     }
+    let target = &plan.config.targets[0];
+    let urls: Vec<String> = target.urls.iter().map(ToString::to_string).collect();
     let facts = RunFacts {
-        url: plan.config.targets[0].urls[0].to_string(),
-        model: plan.config.targets[0].model.clone(),
+        url: urls[0].clone(),
+        urls: (urls.len() > 1).then_some(urls),
+        api: target.api.name(),
+        model: target.model.clone(),
         load: plan.load.clone(),
         seed: plan.config.seed,
     };
@@ -154,7 +162,7 @@ async fn find_model(plan: &mut Plan, anchor: TimeAnchor) -> Option<String> {
     }
     match ask_model(target, anchor).await {
         Ok(model) => {
-            target.model = Some(model);
+            target.model = model;
             None
         }
         Err(error @ DiscoverError::NotOne { .. }) => Some(format!(

@@ -21,11 +21,27 @@ const GRACE: Duration = Duration::from_secs(30);
 /// When a request is given up.
 const TOTAL: Duration = Duration::from_mins(10);
 
-/// An API to benchmark.
+/// How several URLs are used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub(super) enum EndpointType {
-    /// Chat completions.
-    Chat,
+#[value(rename_all = "snake_case")]
+pub(super) enum UrlStrategy {
+    /// One after the other.
+    RoundRobin,
+    /// Any, each with the same chance.
+    Random,
+    /// The one with the fewest requests in flight.
+    LeastInFlight,
+}
+
+/// Which connection a request uses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(super) enum Reuse {
+    /// An idle one if there is one.
+    Pooled,
+    /// Always a new one.
+    Never,
+    /// The one of its user: of its place among those in flight.
+    StickyUserSessions,
 }
 
 /// When requests are due under `--request-rate`.
@@ -40,16 +56,37 @@ pub(super) enum ArrivalPattern {
 /// The load flags of `bench`.
 #[derive(Debug, clap::Args)]
 pub(super) struct Load {
-    /// URL of the server; without a scheme it is `http`.
-    #[arg(short, long, default_value = "http://localhost:8000")]
-    pub(super) url: String,
+    /// URL of the server, `http`, `https` or `unix`; without a scheme it is `http`. Several, by
+    /// commas or by repeating the flag, share the load.
+    #[arg(
+        short,
+        long,
+        default_value = "http://localhost:8000",
+        value_delimiter = ','
+    )]
+    pub(super) url: Vec<String>,
+    /// How several URLs are used.
+    #[arg(long, value_enum, default_value = "round_robin")]
+    pub(super) url_strategy: UrlStrategy,
+    /// Which connection a request uses.
+    #[arg(long, value_enum, default_value = "pooled")]
+    pub(super) connection_reuse_strategy: Reuse,
     /// Model to ask for; absent: the only one the server serves.
     #[arg(short, long, visible_alias = "model-names")]
     pub(super) model: Option<String>,
-    /// API of the server.
-    #[arg(long, value_enum, default_value = "chat")]
-    pub(super) endpoint_type: EndpointType,
-    /// Ask for an event stream (the default).
+    /// API of the server: `chat`, `completions`, `responses`, `messages`, `tgi`, `llamacpp`,
+    /// `ollama`, `ollama_generate`, `triton`, `kserve`, `gemini`, `cohere`, `embeddings`,
+    /// `chat_embeddings`, `nim_embeddings`, `tei_embed`, `rerank`, `cohere_rerank`, `tei_rerank`
+    /// or `nim_rerank`; or the name that AIPerf has for it.
+    #[arg(long, value_parser = api, default_value = "chat", value_name = "NAME")]
+    pub(super) endpoint_type: Api,
+    /// Path below the URL, instead of the API's own.
+    #[arg(long, visible_alias = "custom-endpoint", value_name = "PATH")]
+    pub(super) endpoint: Option<String>,
+    /// Further fields of the request body, `key:value` or a JSON object; may be repeated.
+    #[arg(long, value_parser = extra, value_name = "KEY:VALUE|JSON")]
+    pub(super) extra_inputs: Vec<Extra>,
+    /// Ask for an event stream (the default, where the API has streams).
     #[arg(long, overrides_with = "no_streaming")]
     pub(super) streaming: bool,
     /// Ask for one whole answer; TTFT and ITL are then unknown.
@@ -89,6 +126,36 @@ pub(super) struct Load {
     pub(super) api_key: Option<String>,
 }
 
+/// Fields of a request body.
+type Extra = serde_json::Map<String, serde_json::Value>;
+
+/// An API whose requests are made of prompts: not `raw` or `template`, which need a file.
+fn api(text: &str) -> Result<Api, String> {
+    match Api::named(text) {
+        Some(Api::Raw | Api::Template) => {
+            Err("a body of your own is given in a configuration file, see `run`".to_owned())
+        }
+        Some(api) => Ok(api),
+        None => {
+            let names = Api::ALL.map(Api::name);
+            Err(format!("wanted one of {}", names.join(", ")))
+        }
+    }
+}
+
+/// A JSON object, or `key:value` whose value is JSON where it can be read as that.
+fn extra(text: &str) -> Result<Extra, String> {
+    if text.trim_start().starts_with('{') {
+        return serde_json::from_str(text).map_err(|error| format!("no JSON object: {error}"));
+    }
+    let (key, value) = text
+        .split_once(':')
+        .filter(|(key, _)| !key.is_empty())
+        .ok_or("wanted `key:value` or a JSON object")?;
+    let value = serde_json::from_str(value).unwrap_or_else(|_| value.into());
+    Ok(std::iter::once((key.to_owned(), value)).collect())
+}
+
 fn rate(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(rate) if rate > 0.0 && rate <= 100_000.0 => Ok(rate),
@@ -115,20 +182,29 @@ pub(super) struct Plan {
 impl Load {
     /// The benchmark these flags describe.
     pub(super) fn plan(&self) -> Result<Plan, String> {
-        let url = if self.url.contains("://") {
-            self.url.clone()
-        } else {
-            format!("http://{}", self.url)
-        };
-        let url = BaseUrl::parse(&url).map_err(|error| {
-            // User information may be a password.
-            let shown = if self.url.contains('@') {
-                "…"
-            } else {
-                &self.url
-            };
-            format!("--url: `{shown}`: {error}\n  wanted: `http://host:port`")
-        })?;
+        let urls = self.urls()?;
+        if let Some(path) = &self.endpoint
+            && !(path.starts_with('/') && path.bytes().all(|byte| byte.is_ascii_graphic()))
+        {
+            return Err(format!(
+                "--endpoint: `{path}`\n  wanted: a path, as in `/v1/chat/completions`"
+            ));
+        }
+        if self.streaming && !self.endpoint_type.can_stream() {
+            return Err(format!(
+                "--streaming: `{}` has no streams\n  hint: leave the flag out",
+                self.endpoint_type.name()
+            ));
+        }
+        if self.endpoint_type.names_model_in_path()
+            && self.model.is_none()
+            && self.endpoint.is_none()
+        {
+            return Err(format!(
+                "--model: missing\n  wanted: the name of a model, which is part of the path of `{}`",
+                self.endpoint_type.name()
+            ));
+        }
         let visible = |key: &String| key.bytes().all(|byte| byte.is_ascii_graphic());
         if !self.api_key.as_ref().is_none_or(visible) {
             return Err("--api-key: it holds a character that a header cannot carry\n  wanted: visible ASCII characters".to_owned());
@@ -146,7 +222,7 @@ impl Load {
             config: Config {
                 seed: self.random_seed,
                 drain: Duration::from_secs(4),
-                targets: vec![self.target(url)],
+                targets: vec![self.target(urls)],
                 probes: vec![self.probe(arrivals)],
                 governor: GovernorConfig {
                     requests_per_day: None,
@@ -186,16 +262,43 @@ impl Load {
         }
     }
 
-    fn target(&self, url: BaseUrl) -> TargetConfig {
+    fn urls(&self) -> Result<Vec<BaseUrl>, String> {
+        let mut urls = Vec::new();
+        for given in &self.url {
+            let text = if given.contains("://") {
+                given.clone()
+            } else {
+                format!("http://{given}")
+            };
+            let url = BaseUrl::parse(&text).map_err(|error| {
+                // User information may be a password.
+                let shown = if given.contains('@') { "…" } else { given };
+                format!("--url: `{shown}`: {error}\n  wanted: `http://host:port`")
+            })?;
+            if urls.contains(&url) {
+                return Err(format!("--url: `{url}` twice\n  wanted: each URL once"));
+            }
+            urls.push(url);
+        }
+        Ok(urls)
+    }
+
+    fn target(&self, urls: Vec<BaseUrl>) -> TargetConfig {
         TargetConfig {
             name: "bench".to_owned(),
-            urls: vec![url],
-            balance: Balance::default(),
-            network: NetworkConfig::default(),
-            api: match self.endpoint_type {
-                EndpointType::Chat => Api::Chat,
+            urls,
+            balance: match self.url_strategy {
+                UrlStrategy::RoundRobin => Balance::RoundRobin,
+                UrlStrategy::Random => Balance::Random,
+                UrlStrategy::LeastInFlight => Balance::LeastInFlight,
             },
-            request: RequestConfig::default(),
+            network: NetworkConfig::default(),
+            api: self.endpoint_type,
+            request: RequestConfig {
+                path: self.endpoint.clone(),
+                extra: self.extra_inputs.iter().cloned().flatten().collect(),
+                ..RequestConfig::default()
+            },
             tokenizer: None,
             model: self.model.clone(),
             api_key: self.api_key.as_deref().map(Secret::new),
@@ -209,9 +312,13 @@ impl Load {
         ProbeConfig {
             name: "bench".to_owned(),
             targets: vec!["bench".to_owned()],
-            streaming: !self.no_streaming,
+            streaming: !self.no_streaming && self.endpoint_type.can_stream(),
             when_full: WhenFull::Wait,
-            connection: ConnectionPolicy::Pooled,
+            connection: match self.connection_reuse_strategy {
+                Reuse::Pooled => ConnectionPolicy::Pooled,
+                Reuse::Never => ConnectionPolicy::New,
+                Reuse::StickyUserSessions => ConnectionPolicy::PerSession,
+            },
             arrivals,
             workload: WorkloadConfig {
                 input_tokens: self.isl,
@@ -304,6 +411,9 @@ mod tests {
     #[test]
     fn bad_values_are_refused_with_what_was_wanted() {
         for flags in [
+            "--endpoint-type nothing",
+            "--endpoint-type raw",
+            "--extra-inputs x",
             "--concurrency 0",
             "--request-rate nan",
             "--request-rate 0",
@@ -313,10 +423,42 @@ mod tests {
             let args = std::iter::once("bench").chain(flags.split_whitespace());
             assert!(Flags::try_parse_from(args).is_err(), "{flags}");
         }
-        let flags = Flags::try_parse_from(["bench", "-u", "https://x"]).expect("parsed");
+        let refused = |flags: &[&str]| {
+            let args = std::iter::once("bench").chain(flags.iter().copied());
+            let flags = Flags::try_parse_from(args).expect("parsed");
+            flags.load.plan().map(|_| ())
+        };
         assert_eq!(
-            flags.load.plan().map(|_| ()),
-            Err("--url: `https://x`: `https` is not available in this version\n  wanted: `http://host:port`".to_owned())
+            refused(&["-u", "ftp://x"]),
+            Err("--url: `ftp://x`: scheme `ftp` is not `http`, `https` or `unix`\n  wanted: `http://host:port`".to_owned())
         );
+        assert_eq!(
+            refused(&["--endpoint-type", "embeddings", "--streaming"]),
+            Err("--streaming: `embeddings` has no streams\n  hint: leave the flag out".to_owned())
+        );
+        assert_eq!(
+            refused(&["--endpoint-type", "gemini"]),
+            Err("--model: missing\n  wanted: the name of a model, which is part of the path of `gemini`".to_owned())
+        );
+    }
+
+    #[test]
+    fn flags_of_aiperf_choose_protocol_addresses_and_connections() {
+        let plan = plan(
+            "-u https://a,b:1 -u unix:///run/x --url-strategy least_in_flight \
+             --connection-reuse-strategy sticky-user-sessions --endpoint-type hf_tei_rankings \
+             --custom-endpoint /x --extra-inputs top_k:5 --extra-inputs {\"a\":{\"b\":[1]}} \
+             --extra-inputs c:d:e",
+        );
+        let (target, probe) = (&plan.config.targets[0], &plan.config.probes[0]);
+        let urls: Vec<String> = target.urls.iter().map(ToString::to_string).collect();
+        assert_eq!(urls, ["https://a:443", "http://b:1", "unix:///run/x"]);
+        assert_eq!(target.balance, Balance::LeastInFlight);
+        assert_eq!(target.api, Api::TeiRerank);
+        assert!(!probe.streaming, "it has no streams");
+        assert_eq!(probe.connection, ConnectionPolicy::PerSession);
+        assert_eq!(target.request.path.as_deref(), Some("/x"));
+        let extra = serde_json::json!({"top_k": 5, "a": {"b": [1]}, "c": "d:e"});
+        assert_eq!(Some(&target.request.extra), extra.as_object());
     }
 }

@@ -5,7 +5,7 @@ use std::io::IsTerminal;
 use std::path::PathBuf;
 
 use super::{Exit, Output, print, say, usage};
-use crate::app::{Checked, check_target, tcp};
+use crate::app::{Checked, CheckedRequest, check_target, tcp};
 use crate::clock::TimeAnchor;
 use crate::config::{self, Arrivals, Config};
 use crate::measurement::Outcome;
@@ -48,11 +48,13 @@ async fn check_all(config: &Config, output: Output) -> anyhow::Result<Exit> {
             ));
             continue;
         };
-        match output {
-            Output::Text => {
-                print(&waterfall(&checked.observed, checked.stall, colour()))?;
+        for request in &checked.requests {
+            match output {
+                Output::Text => {
+                    print(&waterfall(&request.observed, request.stall, colour()))?;
+                }
+                Output::Json => print(&request.json_line(anchor))?,
             }
-            Output::Json => print(&checked.json_line(anchor))?,
         }
         for problem in problems(config, index, &checked) {
             say(&problem);
@@ -76,22 +78,18 @@ fn colour() -> Colour {
 /// What is wrong with a target, in the form of configuration problems.
 fn problems(config: &Config, index: usize, checked: &Checked) -> Vec<String> {
     let target = &config.targets[index];
-    let record = &checked.observed.record;
     let mut problems = Vec::new();
-    if record.outcome != Outcome::Ok {
-        let what = record.error.as_ref().map_or_else(
-            || record.outcome.name().to_owned(),
-            |error| format!("{}: {}", record.outcome.name(), error.message),
-        );
-        problems.push(format!(
-            "targets[{index}].url: `{}`: {what}\n  wanted: an answer with tokens from `{}`\n  hint: {}",
-            target.urls[0],
-            target.name,
-            hint(record).unwrap_or("see the waterfall above"),
-        ));
+    for (position, (url, request)) in target.urls.iter().zip(&checked.requests).enumerate() {
+        let key = match target.urls.len() {
+            1 => "url".to_owned(),
+            _ => format!("urls[{position}]"),
+        };
+        let at = format!("targets[{index}].{key}: `{url}`");
+        problems.extend(failure(&at, &target.name, request));
     }
+    let answered = |one: &CheckedRequest| one.observed.record.outcome == Outcome::Ok;
     if let Some(error) = &checked.model
-        && (record.outcome == Outcome::Ok || target.model.is_none())
+        && (checked.requests.iter().any(answered) || target.model.is_none())
     {
         let given = target.model.as_deref().unwrap_or("(not set)");
         problems.push(format!(
@@ -99,6 +97,22 @@ fn problems(config: &Config, index: usize, checked: &Checked) -> Vec<String> {
         ));
     }
     problems
+}
+
+/// What is wrong with the answer from the address that `at` names; `None` if nothing is.
+fn failure(at: &str, target: &str, request: &CheckedRequest) -> Option<String> {
+    let record = &request.observed.record;
+    if record.outcome == Outcome::Ok {
+        return None;
+    }
+    let what = record.error.as_ref().map_or_else(
+        || record.outcome.name().to_owned(),
+        |error| format!("{}: {}", record.outcome.name(), error.message),
+    );
+    Some(format!(
+        "{at}: {what}\n  wanted: an answer with tokens from `{target}`\n  hint: {}",
+        hint(record).unwrap_or("see the waterfall above"),
+    ))
 }
 
 /// Requests and tokens per day, against the budget.

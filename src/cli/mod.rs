@@ -24,6 +24,7 @@ use std::process::ExitCode;
 use anyhow::Context;
 use clap::{Parser, Subcommand};
 
+use crate::app::UnusableTarget;
 use crate::config::Diagnostics;
 
 /// A canary for LLM inference servers.
@@ -115,6 +116,11 @@ pub fn main() -> ExitCode {
     match ended {
         Ok(exit) => exit.into(),
         Err(error) => {
+            // What the operator wrote is told as every other problem with it.
+            if let Some(unusable) = error.downcast_ref::<UnusableTarget>() {
+                say(&unusable.to_string());
+                return Exit::Usage.into();
+            }
             say(&format!("error: {error:#}"));
             Exit::Internal.into()
         }

@@ -15,6 +15,7 @@ use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use hyper::{Method, Request, Response};
 
 use self::failure::{Failed, broken, with_source};
+use super::encoding::decoded_start;
 use super::protocol::Protocol;
 use super::reading::{Ended, Reading};
 use super::rehearsal::Rehearsal;
@@ -22,7 +23,9 @@ use super::watch::{Cancel, Gone, Watch};
 use crate::clock::{MonoTime, TimeAnchor};
 use crate::config::Limits;
 use crate::load::workload::Prompt;
-use crate::measurement::{Chunks, ConnectionPolicy, Outcome, RequestRecord, Stream, TokenCounts};
+use crate::measurement::{
+    Chunks, ConnectionPolicy, Note, Outcome, RequestRecord, Stream, TokenCounts,
+};
 use crate::transport::{Connect, Connection, Endpoint, Marks, Opened, Pool, ReadMark, SendFailure};
 
 /// After the protocol's last event a server has this long to end the body.
@@ -67,6 +70,7 @@ pub struct Client {
     setup: Setup,
     pool: Pool,
     rehearsal: Rehearsal,
+    keep_text: bool,
 }
 
 /// One arrival that may go.
@@ -153,7 +157,15 @@ impl Client {
             },
             pool,
             rehearsal: Rehearsal::default(),
+            keep_text: false,
         })
+    }
+
+    /// Keeps the texts of answers in their records, for a local tokenizer.
+    #[must_use]
+    pub fn keeping_text(mut self) -> Self {
+        self.keep_text = true;
+        self
     }
 
     /// Sends one request and returns its finished record.
@@ -402,8 +414,11 @@ impl Exchange<'_> {
         marks: &Marks,
     ) -> Result<bool, Failed> {
         let mut reading = Reading::new(Arc::clone(&self.client.setup.protocol));
+        if self.client.keep_text {
+            reading = reading.keeping_text();
+        }
         if let Some(encoding) = unasked_encoding(response.headers()) {
-            reading.encoded(encoding);
+            reading.encoded(&encoding);
         }
         let mut body = response.into_body();
         let mut done_at = None;
@@ -479,6 +494,10 @@ impl Exchange<'_> {
                 Ok(Some(Err(_))) | Err(Gone::Late) => break false,
             }
         };
+        if let Some(encoding) = unasked_encoding(&head.headers) {
+            kept = decoded_start(&encoding, &kept, MAX_ERROR_BODY);
+            self.record.notes.add(Note::Compressed);
+        }
         self.record.error = Some(failure::refusal(head.status, &head.headers, &kept));
         self.record.outcome = Outcome::HttpStatus;
         self.record.timeline.end = Some(self.last_read(marks).at);
@@ -496,8 +515,15 @@ impl Exchange<'_> {
     }
 }
 
-/// The content encoding of a response, though we asked for none.
-fn unasked_encoding(headers: &HeaderMap) -> Option<&str> {
-    let encoding = headers.get(header::CONTENT_ENCODING)?.to_str().ok()?;
-    (!encoding.eq_ignore_ascii_case("identity")).then_some(encoding)
+/// The content encodings of a response, though we asked for none, in the order in which they
+/// were applied.
+fn unasked_encoding(headers: &HeaderMap) -> Option<String> {
+    let values = headers.get_all(header::CONTENT_ENCODING).iter();
+    let names: Vec<&str> = values
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .map(str::trim)
+        .filter(|name| !name.is_empty() && !name.eq_ignore_ascii_case("identity"))
+        .collect();
+    (!names.is_empty()).then(|| names.join(","))
 }

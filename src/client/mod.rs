@@ -7,6 +7,7 @@
 //! |---|---|---|---|
 //! | `client` | `Client` | speak one LLM protocol, return one record | retry, average, decide |
 
+mod encoding;
 mod exchange;
 mod framing;
 mod models;
@@ -16,10 +17,12 @@ mod rehearsal;
 mod watch;
 
 #[cfg(test)]
+mod quirks;
+#[cfg(test)]
 mod tests;
 
 pub use exchange::{Call, Client, ClientSetup};
-pub use models::{MODELS_PATH, served_models};
+pub use models::{models_path, served_models};
 pub use protocol::{Protocol, ProtocolError};
 pub use reading::{Ended, Reading};
 pub use watch::Cancel;

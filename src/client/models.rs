@@ -1,15 +1,18 @@
-//! What `/v1/models` says: the names of the models that a server serves.
+//! What a list of models says: the names of those that a server serves.
 
 use serde::Deserialize;
 
 use super::protocol::plain;
+use crate::measurement::Api;
 
 /// Longest name that is taken.
 const MAX_NAME: usize = 256;
 
 #[derive(Deserialize)]
 struct List {
-    data: Vec<Model>,
+    data: Option<Vec<Model>>,
+    /// Ollama's.
+    models: Option<Vec<Tag>>,
 }
 
 #[derive(Deserialize)]
@@ -17,20 +20,46 @@ struct Model {
     id: String,
 }
 
-/// Path of the list below a target's URL.
-pub const MODELS_PATH: &str = "/v1/models";
+#[derive(Deserialize)]
+struct Tag {
+    name: String,
+}
 
-/// The names in the body of a `/v1/models` response, in its order. A name becomes a label and a
-/// line of the log: empty and overlong ones are left out, control characters become spaces.
+/// Path of the list of models below a target's URL; `None` where the protocol needs no model in
+/// its requests, or has no such list.
+#[must_use]
+pub const fn models_path(api: Api) -> Option<&'static str> {
+    match api {
+        Api::Ollama | Api::OllamaGenerate => Some("/api/tags"),
+        Api::Tgi
+        | Api::Llamacpp
+        | Api::Triton
+        | Api::Kserve
+        | Api::Gemini
+        | Api::TeiEmbed
+        | Api::TeiRerank
+        | Api::Raw
+        | Api::Template => None,
+        _ => Some("/v1/models"),
+    }
+}
+
+/// The names in the body of such a list, in its order. A name becomes a label and a line of the
+/// log: empty and overlong ones are left out, control characters become spaces.
 ///
 /// # Errors
 ///
 /// If the body is not such a list.
 pub fn served_models(body: &[u8]) -> Result<Vec<String>, serde_json::Error> {
     let list: List = serde_json::from_slice(body)?;
-    let usable = |model: &Model| !model.id.is_empty() && model.id.len() <= MAX_NAME;
-    let names = list.data.into_iter().filter(usable);
-    Ok(names.map(|model| plain(&model.id)).collect())
+    let names: Vec<String> = match (list.data, list.models) {
+        (Some(data), _) => data.into_iter().map(|model| model.id).collect(),
+        (None, Some(tags)) => tags.into_iter().map(|tag| tag.name).collect(),
+        (None, None) => return Err(serde::de::Error::missing_field("data")),
+    };
+    let usable = |name: &String| !name.is_empty() && name.len() <= MAX_NAME;
+    let names = names.into_iter().filter(usable);
+    Ok(names.map(|name| plain(&name)).collect())
 }
 
 #[cfg(test)]
@@ -41,7 +70,10 @@ mod tests {
     fn names_come_in_order() {
         let body = br#"{"object":"list","data":[{"id":"b","object":"model"},{"id":"a"}]}"#;
         assert_eq!(served_models(body).expect("a list"), ["b", "a"]);
+        let tags = br#"{"models":[{"name":"qwen3:0.6b","size":1},{"name":"b"}]}"#;
+        assert_eq!(served_models(tags).expect("a list"), ["qwen3:0.6b", "b"]);
         assert!(served_models(b"<html>").is_err());
+        assert!(served_models(b"{}").is_err());
         let long = format!(
             r#"{{"data":[{{"id":""}},{{"id":"{}"}},{{"id":"a\u001b[31m"}}]}}"#,
             "x".repeat(257)

@@ -79,6 +79,15 @@ impl<'a> Given<'a> {
         }
     }
 
+    /// A text, or a number as it would be written.
+    pub(super) fn scalar(&self) -> Option<String> {
+        match self.value {
+            Value::String(_, text) => Some(text.clone()),
+            Value::Num(_, number) => Some(number_text(*number)),
+            _ => None,
+        }
+    }
+
     /// One of a closed set of words.
     pub(super) fn word<T: Copy>(&self, known: &[(&str, T)], later: &[&str]) -> Read<T> {
         let text = self.text()?;

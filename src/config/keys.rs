@@ -52,8 +52,26 @@ pub(super) const TARGET: Table = Table {
     at: "targets[]",
     keys: &[
         key("name", NAME),
-        key("url", "a URL, as in `http://127.0.0.1:8000`"),
-        key("api", "`chat`"),
+        key("url", URL),
+        key(
+            "urls",
+            "a list of URLs, as in `[http://a:8000, http://b:8000]`",
+        ),
+        key("balance", "`round_robin`, `random` or `least_in_flight`"),
+        key("http", "`1.1`, `2` or `auto`"),
+        key("tls", "a section, as in `{ ca: /etc/tls/ca.pem }`"),
+        key("proxy", "a URL, as in `http://proxy:3128`, or a section"),
+        key("address_family", "`any`, `ipv4` or `ipv6`"),
+        key("reuse_for", "a duration, as in `5m`"),
+        key("api", "the name of a protocol, as in `chat`"),
+        key(
+            "request",
+            "a section, as in `{ length: max_completion_tokens }`",
+        ),
+        key(
+            "tokenizer",
+            "`words`, `{ json: PATH }` or `{ tiktoken: PATH }`",
+        ),
         key("model", "the name of a model, as a text"),
         key("api_key", SECRET),
         key("headers", "a section of header names and their values"),
@@ -63,7 +81,50 @@ pub(super) const TARGET: Table = Table {
         ),
         key("server_metrics_every", "a duration, as in `5s`"),
     ],
-    later: &["node", "gpu", "startup_grace", "warm_up", "tls", "engine"],
+    later: &["node", "gpu", "startup_grace", "warm_up", "engine"],
+};
+
+pub(super) const TLS: Table = Table {
+    at: "targets[].tls",
+    keys: &[
+        key("ca", PEM_CERTIFICATES),
+        key("cert", PEM_CERTIFICATES),
+        key("key", "the path of a PEM file with a private key"),
+        key("server_name", "a host name, as in `vllm.internal`"),
+    ],
+    later: &["insecure", "min_version"],
+};
+
+pub(super) const PROXY: Table = Table {
+    at: "targets[].proxy",
+    keys: &[
+        key("url", "a URL, as in `http://proxy:3128`"),
+        key("authorization", SECRET),
+    ],
+    later: &["no_proxy"],
+};
+
+pub(super) const REQUEST: Table = Table {
+    at: "targets[].request",
+    keys: &[
+        key("path", "a path below the URL, as in `/v1/chat/completions`"),
+        key("usage", "`true` or `false`"),
+        key("length", "`max_tokens` or `max_completion_tokens`"),
+        key("exact_length", "`true` or `false`"),
+        key("extra", "a section of further fields of the body"),
+        key("body", "the path of a text file"),
+        key("text", "a JSON path, as in `$.choices[*].text`"),
+    ],
+    later: &[],
+};
+
+pub(super) const TOKENIZER: Table = Table {
+    at: "targets[].tokenizer",
+    keys: &[
+        key("json", "the path of a `tokenizer.json`"),
+        key("tiktoken", "the path of a file of tiktoken ranks"),
+    ],
+    later: &["gguf", "sentencepiece"],
 };
 
 pub(super) const PROBE: Table = Table {
@@ -73,7 +134,7 @@ pub(super) const PROBE: Table = Table {
         key("targets", "a list of names of targets, as in `[qwen]`"),
         key("streaming", "`true` or `false`"),
         key("when_full", "`refuse` or `wait`"),
-        key("connection", "`pooled` or `new`"),
+        key("connection", "`pooled`, `new` or `per_session`"),
         key(
             "arrivals",
             "a section, as in `{ process: poisson, rate: 0.2/s }`",
@@ -231,12 +292,14 @@ pub(super) const FILES: Table = Table {
 pub(super) const NAME: &str = "1 to 64 letters, digits, `.`, `_` or `-`";
 /// The two ways to name a secret.
 pub(super) const SECRET: &str = "`{ env: NAME }` or `{ file: PATH }`";
+const URL: &str = "a URL, as in `http://127.0.0.1:8000`";
+const PEM_CERTIFICATES: &str = "the path of a PEM file with certificates";
 const TOKENS: &str = "a whole number of tokens from `1` to `1000000`";
 
 /// All sections, to say where a key that stands in the wrong place belongs.
-pub(super) const TABLES: [&Table; 13] = [
-    &TOP, &TARGET, &PROBE, &ARRIVALS, &WORKLOAD, &SYNTHETIC, &LIMITS, &STALL, &GOVERNOR, &EXPORT,
-    &HTTP, &OTLP, &FILES,
+pub(super) const TABLES: [&Table; 17] = [
+    &TOP, &TARGET, &TLS, &PROXY, &REQUEST, &TOKENIZER, &PROBE, &ARRIVALS, &WORKLOAD, &SYNTHETIC,
+    &LIMITS, &STALL, &GOVERNOR, &EXPORT, &HTTP, &OTLP, &FILES,
 ];
 
 impl Table {

@@ -184,16 +184,21 @@ impl<'a> Reader<'a> {
     /// Notes `key` as missing if it was not set.
     pub(super) fn require(&mut self, section: &Section<'a>, key: &str) {
         if section.get(key).is_none() {
-            let node = &section.node;
-            self.found.push(Diagnostic {
-                path: join(&node.path, key),
-                origin: self.layers.section_origin(&node.path, node.value),
-                problem: Problem::Missing,
-                given: None,
-                wanted: Some(section.table.wanted(key).to_owned()),
-                hint: None,
-            });
+            self.missing(section, (key, section.table.wanted(key)));
         }
+    }
+
+    /// Notes `key`, a path below `section`, as missing.
+    pub(super) fn missing(&mut self, section: &Section<'a>, (key, wanted): (&str, &str)) {
+        let node = &section.node;
+        self.found.push(Diagnostic {
+            path: join(&node.path, key),
+            origin: self.layers.section_origin(&node.path, node.value),
+            problem: Problem::Missing,
+            given: None,
+            wanted: Some(wanted.to_owned()),
+            hint: None,
+        });
     }
 
     /// Notes `refusal` of `node`, with the value given.

@@ -47,6 +47,18 @@ pub(super) fn secret<'a>(
     value(reader, &node, Literal::Refused)
 }
 
+/// Why the regular file at `path` cannot be read; `None` if it can.
+pub(super) fn unreadable(path: &str) -> Option<Refusal> {
+    let why = match regular(path.as_ref()) {
+        Err(why) => why,
+        Ok(()) => match File::open(path) {
+            Err(error) => reason(&error),
+            Ok(_) => return None,
+        },
+    };
+    Some(Refusal::new(Problem::Unreadable).hint(why))
+}
+
 /// The headers under `headers`: names and values, which may be plain texts or secrets.
 pub(super) fn headers<'a>(reader: &mut Reader<'a>, section: &Section<'a>) -> Vec<(String, Secret)> {
     let Some(node) = section.get("headers") else {
@@ -170,14 +182,7 @@ fn from_file(path: &str) -> Result<String, Refusal> {
 /// The text of the regular file at `path`, or why it cannot be read.
 pub(super) fn read_text(path: impl AsRef<std::path::Path>, most: u64) -> Result<String, String> {
     let path = path.as_ref();
-    // A pipe or device would be waited for.
-    let kind = std::fs::metadata(path).map_err(|error| reason(&error))?;
-    if kind.is_dir() {
-        return Err("it is a directory".to_owned());
-    }
-    if !kind.is_file() {
-        return Err("it is not a regular file".to_owned());
-    }
+    regular(path)?;
     let mut bytes = Vec::new();
     let file = File::open(path).map_err(|error| reason(&error))?;
     file.take(most + 1)
@@ -187,6 +192,18 @@ pub(super) fn read_text(path: impl AsRef<std::path::Path>, most: u64) -> Result<
         return Err(format!("it is larger than {most} bytes"));
     }
     String::from_utf8(bytes).map_err(|_| "it is not UTF-8".to_owned())
+}
+
+/// A pipe or device would be waited for.
+fn regular(path: &std::path::Path) -> Result<(), String> {
+    let kind = std::fs::metadata(path).map_err(|error| reason(&error))?;
+    if kind.is_dir() {
+        return Err("it is a directory".to_owned());
+    }
+    if !kind.is_file() {
+        return Err("it is not a regular file".to_owned());
+    }
+    Ok(())
 }
 
 fn reason(error: &std::io::Error) -> String {

@@ -11,6 +11,7 @@ use super::*;
 use crate::measurement::{Api, CacheMode, ConnectionPolicy};
 
 mod sources;
+mod targets;
 
 const MINIMAL: &str = include_str!("../../config/minimal.yaml");
 
@@ -98,6 +99,7 @@ fn every_sample_file_is_good() {
         ("minimal.yaml", MINIMAL),
         ("canary.yaml", include_str!("../../config/canary.yaml")),
         ("sidecar.yaml", include_str!("../../config/sidecar.yaml")),
+        ("gateway.yaml", include_str!("../../config/gateway.yaml")),
     ] {
         if let Err(found) = from_text(text, Format::Yaml, name) {
             panic!("{found}");
@@ -222,7 +224,7 @@ c.yaml:10: `probes[0].when_full`: not understood
   wanted: `refuse` or `wait`
 c.yaml:11: `probes[0].connection`: not understood
   given: `polled`
-  wanted: `pooled` or `new`
+  wanted: `pooled`, `new` or `per_session`
   hint: did you mean `pooled`
 c.yaml:12: `seed`: wrong type
   given: `5`
@@ -305,10 +307,6 @@ fn what_is_planned_is_refused_and_not_ignored() {
             with_probe(&format!("{GOOD}\n  expect: {{}}")),
         ),
         (
-            "probes[0].connection",
-            with_probe(&format!("{GOOD}\n  connection: per_session")),
-        ),
-        (
             "probes[0].workload.cache",
             with_probe(&GOOD.replace("} }", "}, cache: paired }")),
         ),
@@ -330,15 +328,11 @@ fn what_is_planned_is_refused_and_not_ignored() {
         ),
         (
             "targets[0].api",
-            with_probe(GOOD).replace("name: a", "name: a\n  api: responses"),
+            with_probe(GOOD).replace("name: a", "name: a\n  api: image_generation"),
         ),
         (
-            "targets[0].url",
-            with_probe(GOOD).replace("http:", "https:"),
-        ),
-        (
-            "targets[0].server_metrics",
-            with_probe(GOOD).replace("name: a", "name: a\n  server_metrics: https://h/m"),
+            "targets[0].http",
+            with_probe(GOOD).replace("name: a", "name: a\n  http: 3"),
         ),
     ] {
         let found = from_text(&text, Format::Yaml, "c.yaml").expect_err(path);
@@ -358,15 +352,9 @@ fn what_is_planned_of_otlp_is_refused_and_not_ignored() {
         ("metrics_endpoint", "http://h/v1/metrics"),
         ("every", "10s"),
         ("protocol", "grpc"),
-        ("endpoint", "https://h"),
     ] {
-        let base = if key == "endpoint" {
-            ""
-        } else {
-            "endpoint: http://h, "
-        };
         let text = format!(
-            "{}export: {{ otlp: {{ {base}{key}: {value} }} }}\n",
+            "{}export: {{ otlp: {{ endpoint: http://h, {key}: {value} }} }}\n",
             with_probe(GOOD)
         );
         let found = from_text(&text, Format::Yaml, "c.yaml").expect_err(key);

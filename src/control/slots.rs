@@ -3,8 +3,8 @@
 //! Slots remember when the last one was given back. That instant, and not the one at which a
 //! waiting arrival got to run, is when a slot was free: the difference is our own lag.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
 
@@ -15,14 +15,55 @@ use crate::clock::MonoTime;
 pub struct Slots {
     free: Arc<Semaphore>,
     freed_at: Arc<AtomicU64>,
+    numbers: Arc<Mutex<Numbers>>,
     cap: u32,
+}
+
+/// The numbers of free slots.
+#[derive(Debug, Default)]
+struct Numbers {
+    /// Those that were given back.
+    returned: Vec<u32>,
+    /// The first that was never given out.
+    next: u32,
 }
 
 /// A taken slot. Dropping it gives it back without a time.
 #[derive(Debug)]
 pub struct Slot {
+    // Fields are dropped in this order: the number is back before another can be taken.
+    number: Number,
     permit: OwnedSemaphorePermit,
     freed_at: Arc<AtomicU64>,
+}
+
+/// A number that nobody else has until this is dropped.
+#[derive(Debug)]
+struct Number {
+    number: u32,
+    numbers: Arc<Mutex<Numbers>>,
+}
+
+impl Number {
+    fn take(numbers: &Arc<Mutex<Numbers>>) -> Self {
+        let mut free = numbers.lock().unwrap_or_else(PoisonError::into_inner);
+        let number = free.returned.pop().unwrap_or_else(|| {
+            free.next += 1;
+            free.next - 1
+        });
+        drop(free);
+        Self {
+            number,
+            numbers: Arc::clone(numbers),
+        }
+    }
+}
+
+impl Drop for Number {
+    fn drop(&mut self) {
+        let mut free = self.numbers.lock().unwrap_or_else(PoisonError::into_inner);
+        free.returned.push(self.number);
+    }
 }
 
 impl Slots {
@@ -32,6 +73,7 @@ impl Slots {
         Self {
             free: Arc::new(Semaphore::new(cap as usize)),
             freed_at: Arc::new(AtomicU64::new(now.as_nanos())),
+            numbers: Arc::default(),
             cap,
         }
     }
@@ -71,6 +113,7 @@ impl Slots {
 
     fn slot(&self, permit: OwnedSemaphorePermit) -> Slot {
         Slot {
+            number: Number::take(&self.numbers),
             permit,
             freed_at: Arc::clone(&self.freed_at),
         }
@@ -78,10 +121,22 @@ impl Slots {
 }
 
 impl Slot {
+    /// Its number, below the cap: no two slots in use have the same.
+    #[must_use]
+    pub const fn number(&self) -> u32 {
+        self.number.number
+    }
+
     /// Gives the slot back; it was free since `freed`.
     pub fn release(self, freed: MonoTime) {
-        self.freed_at.fetch_max(freed.as_nanos(), Relaxed);
-        drop(self.permit);
+        let Self {
+            number,
+            permit,
+            freed_at,
+        } = self;
+        freed_at.fetch_max(freed.as_nanos(), Relaxed);
+        drop(number);
+        drop(permit);
     }
 }
 
@@ -101,5 +156,18 @@ mod tests {
             (0, MonoTime::from_nanos(77))
         );
         assert!(slots.try_take().is_some());
+    }
+
+    #[test]
+    fn slots_in_use_have_numbers_of_their_own() {
+        let slots = Slots::new(3, MonoTime::ZERO);
+        let take = || slots.try_take().expect("one is free");
+        let (one, two) = (take(), take());
+        assert_eq!((one.number(), two.number()), (0, 1));
+        one.release(MonoTime::ZERO);
+        let (again, third) = (take(), take());
+        assert_eq!((again.number(), third.number()), (0, 2));
+        drop(two);
+        assert_eq!(take().number(), 1);
     }
 }

@@ -156,6 +156,16 @@ metrics! {
         "Pooled connections that the server had closed when a request was written on them, replaced by new ones");
     STATUSES_DROPPED = Metric::counter(Stream, ["tokencanary.requests.status_dropped", "{request}", "tokencanary_requests_status_dropped_total"],
         "Records counted without their HTTP status, because there were too many different ones");
+    CHUNKS = Metric::counter(Stream, ["tokencanary.chunks", "{chunk}", "tokencanary_chunks_total"],
+        "Chunks that carry tokens, by whether their instant is their own or that of later bytes of the same read").with(&["kind"]);
+    STAMPS = Metric::counter(Stream, ["tokencanary.stamps", "{request}", "tokencanary_stamps_total"],
+        "Records of responses by the clock of their instants").with(&["clock"]);
+    RESPONSES_NOTED = Metric::counter(Stream, ["tokencanary.responses.noted", "{request}", "tokencanary_responses_noted_total"],
+        "Records of responses that were odd in some way, once for each note").with(&["note"]);
+    OUTPUT_LENGTH = Metric::counter(Stream, ["tokencanary.output_length", "{token}", "tokencanary_output_length_total"],
+        "Output tokens of ok requests that asked for a number of them: asked for, and delivered").with(&["of"]);
+    CERTIFICATE_EXPIRY = Metric::gauge(Stream, ["tokencanary.tls.certificate.expiry", "s", "tokencanary_tls_certificate_expiry_seconds"],
+        "When the server's certificate expires, in seconds since the Unix epoch");
     STALLS = Metric::counter(Stream, ["tokencanary.stalls", "{stall}", "tokencanary_stalls_total"],
         "Chunk gaps far above the median gap of their own request");
     TOKENS = Metric::counter(Stream, ["tokencanary.tokens", "{token}", "tokencanary_tokens_total"],

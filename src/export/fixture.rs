@@ -110,6 +110,7 @@ pub(super) fn streamed() -> Observed {
         input: Some(130),
         output: Some(5),
         reasoning: Some(1),
+        reasoning_came: true,
         cached: Some(0),
         source: Some(TokenSource::Usage),
         ..asked()

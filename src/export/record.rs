@@ -13,8 +13,8 @@ use serde::{Serialize, Serializer};
 
 use crate::clock::{MonoTime, WallAnchor};
 use crate::measurement::{
-    Api, CacheMode, ClockSource, ConnectionPolicy, FirstChunk, Observed, Outcome, RefusedReason,
-    RequestError, RequestRecord, StallRule, StateAt, TokenSource,
+    Api, CacheMode, ClockSource, ConnectionPolicy, FirstChunk, Notes, Observed, Outcome,
+    RefusedReason, RequestError, RequestRecord, StallRule, StateAt, TokenSource,
 };
 
 /// What the operator may choose about a line.
@@ -73,7 +73,8 @@ struct Line<'a> {
     span_id: String,
     request_id: String,
     clock: ClockSource,
-    merged_chunks: u32,
+    merged_chunks: usize,
+    notes: Notes,
     lagged: bool,
     intended_unix_ns: u64,
     start_unix_ns: Option<u64>,
@@ -89,11 +90,14 @@ struct Line<'a> {
     response_time_ms: Option<Ms>,
     tokens: Tokens,
     chunks: Option<usize>,
+    /// Answers that carried tokens, if more than one did.
+    choices: Option<u32>,
     bytes: Option<u64>,
     outcome: Outcome,
     http_status: Option<u16>,
     finish_reason: Option<&'a str>,
     error: Option<&'a RequestError>,
+    certificate_expiry_unix: Option<i64>,
     server: Server,
     /// Not read in this version.
     gpu: Option<()>,
@@ -158,6 +162,7 @@ struct State {
 impl<'a> Line<'a> {
     fn new(observed: &'a Observed, wall: &WallAnchor, options: RecordOptions) -> Self {
         let record = &observed.record;
+        every_field_is_written(record);
         let (stream, time) = (&*record.stream, &record.timeline);
         let started = time.start.is_some();
         let chunked = !record.chunks.is_empty();
@@ -179,8 +184,8 @@ impl<'a> Line<'a> {
             span_id: record.ids.span_hex(),
             request_id: record.ids.request_id(),
             clock: record.clock,
-            // Reads are stamped by ourselves: which were merged is known with kernel stamps.
-            merged_chunks: 0,
+            merged_chunks: record.chunks.merged(),
+            notes: record.notes,
             lagged: record.is_lagged(),
             intended_unix_ns: wall.unix_ns(time.intended),
             start_unix_ns: time.start.map(|at| wall.unix_ns(at)),
@@ -200,11 +205,13 @@ impl<'a> Line<'a> {
             response_time_ms: ms(record.response_time()),
             tokens: Tokens::new(record),
             chunks: started.then(|| record.chunks.len()),
+            choices: record.choices.map(|choices| choices.count),
             bytes: started.then_some(record.bytes),
             outcome: record.outcome,
             http_status: record.http_status,
             finish_reason: record.finish_reason.as_deref(),
             error: record.error.as_ref(),
+            certificate_expiry_unix: record.certificate_expiry,
             server: Server {
                 intended: observed.at_intended.map(State::from),
                 first_token: None,
@@ -213,6 +220,34 @@ impl<'a> Line<'a> {
             gpu: None,
         }
     }
+}
+
+/// Does nothing, and does not compile when a record has a field that is not named here: write it
+/// above, and describe it in `docs/records.md`.
+const fn every_field_is_written(record: &RequestRecord) {
+    let RequestRecord {
+        sequence: _,
+        stream: _,
+        ids: _,
+        timeline: _,
+        reused: _,
+        replaced_connection: _,
+        tokens: _,
+        chunks: _,
+        notes: _,
+        choices: _,
+        read_lag: _,
+        // What a server answered stays in the program.
+        text: _,
+        certificate_expiry: _,
+        bytes: _,
+        outcome: _,
+        refused: _,
+        http_status: _,
+        finish_reason: _,
+        error: _,
+        clock: _,
+    } = record;
 }
 
 impl Phases {
@@ -275,6 +310,7 @@ impl From<StateAt> for State {
 mod tests {
     use super::*;
     use crate::export::fixture::{STALL, no_connection, refused, streamed, unary, wall};
+    use crate::measurement::{Choices, Note};
 
     fn check(observed: &Observed, gaps: bool, expected: &str) {
         let options = RecordOptions { stall: STALL, gaps };
@@ -289,14 +325,14 @@ mod tests {
             true,
             r#"{"schema":"tokencanary.request/1","sequence":17,"target":"qwen-prod","endpoint":"http://vllm.svc:8000","probe":"short-chat","model":"qwen",
 "api":"chat","cache":"cold","connection":"pooled","reused":true,"replaced_connection":false,"refused_reason":null,
-"trace_id":"0123456789abcdef0123456789abcdef","span_id":"00f067aa0ba902c8","request_id":"tokencanary-0123456789abcdef0123456789abcdef","clock":"user","merged_chunks":0,"lagged":false,
+"trace_id":"0123456789abcdef0123456789abcdef","span_id":"00f067aa0ba902c8","request_id":"tokencanary-0123456789abcdef0123456789abcdef","clock":"user","merged_chunks":0,"notes":[],"lagged":false,
 "intended_unix_ns":1795953601000000000,"start_unix_ns":1795953601002250000,
 "waits_ms":{"slot":2.0,"schedule_lag":0.25,"read_lag":null},"phases_ms":{"dns":null,"connect":null,"tls":null},
 "times_ms":{"sent":0.1,"headers":9.8,"first_byte":9.9,"first_event":10.0,"ttft":10.2,"ttfo":12.0,"last_token":43.0,"end":43.4},
 "itl_ms":8.2,"first_chunk":"assumed","max_gap_ms":30.0,"stalls":1,"chunk_gaps_ms":[1.8,1.0,30.0],
 "service_time_ms":43.0,"response_time_ms":45.25,
 "tokens":{"input":130,"output":5,"reasoning":1,"cached":0,"source":"usage","requested_input":128,"requested_output":64},
-"chunks":4,"bytes":31244,"outcome":"ok","http_status":200,"finish_reason":"length","error":null,
+"chunks":4,"choices":null,"bytes":31244,"outcome":"ok","http_status":200,"finish_reason":"length","error":null,"certificate_expiry_unix":null,
 "server":{"intended":{"running":3.0,"waiting":0.0,"kv_usage":0.41,"age_ms":180.5},"first_token":null,"end":null},"gpu":null}"#,
         );
     }
@@ -308,14 +344,14 @@ mod tests {
             true,
             r#"{"schema":"tokencanary.request/1","sequence":18,"target":"qwen-prod","endpoint":"http://vllm.svc:8000","probe":"short-chat","model":"qwen",
 "api":"chat","cache":"cold","connection":"pooled","reused":null,"replaced_connection":false,"refused_reason":"in_flight",
-"trace_id":"0123456789abcdef0123456789abcdef","span_id":"00f067aa0ba902c9","request_id":"tokencanary-0123456789abcdef0123456789abcdef","clock":"user","merged_chunks":0,"lagged":false,
+"trace_id":"0123456789abcdef0123456789abcdef","span_id":"00f067aa0ba902c9","request_id":"tokencanary-0123456789abcdef0123456789abcdef","clock":"user","merged_chunks":0,"notes":[],"lagged":false,
 "intended_unix_ns":1795953601000000000,"start_unix_ns":null,
 "waits_ms":{"slot":null,"schedule_lag":null,"read_lag":null},"phases_ms":{"dns":null,"connect":null,"tls":null},
 "times_ms":{"sent":null,"headers":null,"first_byte":null,"first_event":null,"ttft":null,"ttfo":null,"last_token":null,"end":null},
 "itl_ms":null,"first_chunk":null,"max_gap_ms":null,"stalls":null,"chunk_gaps_ms":[],
 "service_time_ms":null,"response_time_ms":null,
 "tokens":{"input":null,"output":null,"reasoning":null,"cached":null,"source":null,"requested_input":null,"requested_output":null},
-"chunks":null,"bytes":null,"outcome":"refused","http_status":null,"finish_reason":null,"error":null,
+"chunks":null,"choices":null,"bytes":null,"outcome":"refused","http_status":null,"finish_reason":null,"error":null,"certificate_expiry_unix":null,
 "server":{"intended":null,"first_token":null,"end":null},"gpu":null}"#,
         );
     }
@@ -327,14 +363,14 @@ mod tests {
             false,
             r#"{"schema":"tokencanary.request/1","sequence":19,"target":"qwen-prod","endpoint":"http://vllm.svc:8000","probe":"short-chat","model":null,
 "api":"chat","cache":"cold","connection":"new","reused":false,"replaced_connection":false,"refused_reason":null,
-"trace_id":"0123456789abcdef0123456789abcdef","span_id":"00f067aa0ba902ca","request_id":"tokencanary-0123456789abcdef0123456789abcdef","clock":"user","merged_chunks":0,"lagged":false,
+"trace_id":"0123456789abcdef0123456789abcdef","span_id":"00f067aa0ba902ca","request_id":"tokencanary-0123456789abcdef0123456789abcdef","clock":"user","merged_chunks":0,"notes":[],"lagged":false,
 "intended_unix_ns":1795953601000000000,"start_unix_ns":1795953601000060000,
 "waits_ms":{"slot":0.0,"schedule_lag":0.06,"read_lag":null},"phases_ms":{"dns":0.5,"connect":null,"tls":null},
 "times_ms":{"sent":null,"headers":null,"first_byte":null,"first_event":null,"ttft":null,"ttfo":null,"last_token":null,"end":0.9},
 "itl_ms":null,"first_chunk":null,"max_gap_ms":null,"stalls":null,"chunk_gaps_ms":[],
 "service_time_ms":null,"response_time_ms":null,
 "tokens":{"input":null,"output":null,"reasoning":null,"cached":null,"source":null,"requested_input":128,"requested_output":64},
-"chunks":0,"bytes":0,"outcome":"connect","http_status":null,"finish_reason":null,"error":{"kind":"connection refused","message":"tcp connect: \"refused\""},
+"chunks":0,"choices":null,"bytes":0,"outcome":"connect","http_status":null,"finish_reason":null,"error":{"kind":"connection refused","message":"tcp connect: \"refused\""},"certificate_expiry_unix":null,
 "server":{"intended":null,"first_token":null,"end":null},"gpu":null}"#,
         );
     }
@@ -346,14 +382,14 @@ mod tests {
             false,
             r#"{"schema":"tokencanary.request/1","sequence":20,"target":"qwen-prod","endpoint":"http://vllm.svc:8000","probe":"short-chat","model":"qwen",
 "api":"chat","cache":"cold","connection":"pooled","reused":false,"replaced_connection":false,"refused_reason":null,
-"trace_id":"0123456789abcdef0123456789abcdef","span_id":"00f067aa0ba902cb","request_id":"tokencanary-0123456789abcdef0123456789abcdef","clock":"user","merged_chunks":0,"lagged":false,
+"trace_id":"0123456789abcdef0123456789abcdef","span_id":"00f067aa0ba902cb","request_id":"tokencanary-0123456789abcdef0123456789abcdef","clock":"user","merged_chunks":0,"notes":[],"lagged":false,
 "intended_unix_ns":1795953601000000000,"start_unix_ns":1795953601000000000,
 "waits_ms":{"slot":0.0,"schedule_lag":0.0,"read_lag":null},"phases_ms":{"dns":0.5,"connect":0.25,"tls":null},
 "times_ms":{"sent":0.81,"headers":320.0,"first_byte":320.0,"first_event":null,"ttft":null,"ttfo":null,"last_token":320.1,"end":320.1},
 "itl_ms":null,"first_chunk":null,"max_gap_ms":null,"stalls":null,"chunk_gaps_ms":[],
 "service_time_ms":320.1,"response_time_ms":320.1,
 "tokens":{"input":130,"output":64,"reasoning":null,"cached":null,"source":"usage","requested_input":128,"requested_output":64},
-"chunks":0,"bytes":812,"outcome":"ok","http_status":200,"finish_reason":"stop","error":null,
+"chunks":0,"choices":null,"bytes":812,"outcome":"ok","http_status":200,"finish_reason":"stop","error":null,"certificate_expiry_unix":null,
 "server":{"intended":{"running":3.0,"waiting":0.0,"kv_usage":0.41,"age_ms":180.5},"first_token":null,"end":null},"gpu":null}"#,
         );
     }
@@ -387,6 +423,37 @@ mod tests {
         for path in found {
             assert!(page.contains(&format!("`{path}`")), "`{path}`");
         }
+    }
+
+    #[test]
+    fn what_was_odd_is_written_and_the_text_is_not() {
+        let mut observed = streamed();
+        let record = &mut observed.record;
+        record.notes.add(Note::AfterEnd);
+        record.notes.add(Note::Buffered);
+        record.clock = ClockSource::Kernel;
+        record.read_lag = Some(Duration::from_micros(35));
+        record.chunks.merge_last(Duration::from_millis(1));
+        record.choices = Some(Choices {
+            count: 2,
+            spans: Duration::from_secs(1),
+        });
+        record.certificate_expiry = Some(1_800_000_000);
+        record.text = Some("hush".into());
+        let options = RecordOptions {
+            stall: STALL,
+            gaps: false,
+        };
+        let line = to_json_line(&observed, &wall(), options);
+        for part in [
+            r#""clock":"kernel","merged_chunks":1,"notes":["buffered","after_end"]"#,
+            r#""read_lag":0.035"#,
+            r#""chunks":4,"choices":2"#,
+            r#""certificate_expiry_unix":1800000000"#,
+        ] {
+            assert!(line.contains(part), "{part} in {line}");
+        }
+        assert!(!line.contains("hush"), "{line}");
     }
 
     #[test]

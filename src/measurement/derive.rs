@@ -108,6 +108,13 @@ impl RequestRecord {
         self.own_lag().is_some_and(|lag| lag > limit) || self.merge_spread() > limit
     }
 
+    /// Whether its latencies may feed a verdict: a success whose times are the server's, neither
+    /// ours nor those of something between.
+    #[must_use]
+    pub fn feeds_verdict(&self) -> bool {
+        self.outcome == Outcome::Ok && !self.is_lagged() && !self.is_buffered()
+    }
+
     /// How the count of the first chunk is known.
     #[must_use]
     pub const fn first_chunk(&self) -> FirstChunk {
@@ -117,34 +124,50 @@ impl RequestRecord {
         }
     }
 
-    /// Tokens delivered inside the stream. Reasoning that usage reports but no chunk carried
-    /// does not count.
-    fn delivered_tokens(&self) -> Option<u32> {
-        let output = self.tokens.output?;
-        let hidden = match self.tokens.reasoning {
-            Some(reasoning) if self.timeline.first_output == self.timeline.first_token => reasoning,
+    /// Tokens that came after the first chunk; with several answers, after the first chunk of
+    /// each.
+    ///
+    /// Reasoning that usage reports but no chunk carried does not count. What the chunks list or
+    /// counted themselves is what they carried: there the first chunk's count holds the rest.
+    fn later_tokens(&self) -> Option<u32> {
+        let tokens = &self.tokens;
+        let first = match (self.choices, tokens.in_first_chunk) {
+            (Some(choices), _) => choices.count,
+            (None, counted) => counted.unwrap_or(1),
+        };
+        let from_usage = match tokens.source? {
+            TokenSource::Chunks => return None,
+            TokenSource::Usage => true,
+            TokenSource::ChunkUsage => tokens.in_first_chunk.is_none() || self.choices.is_some(),
+            TokenSource::TokenIds
+            | TokenSource::Logprobs
+            | TokenSource::Tokenizer
+            | TokenSource::Words => false,
+        };
+        let hidden = match tokens.reasoning {
+            Some(reasoning) if from_usage && !tokens.reasoning_came => reasoning,
             _ => 0,
         };
-        output.checked_sub(hidden)
+        tokens.output?.checked_sub(hidden)?.checked_sub(first)
     }
 
-    /// Mean time between tokens: (last − first) / (tokens − tokens in the first chunk).
+    /// Mean time between tokens: (last − first) / (tokens − tokens in the first chunk). With
+    /// several answers at once their times are added up.
     ///
-    /// Absent with fewer than two delivered tokens, with fewer than two chunks, and where the
-    /// only count of tokens is the number of chunks.
+    /// Absent with fewer than two delivered tokens, with fewer than two chunks, where all came
+    /// in one read, where the only count of tokens is the number of chunks, and for a stream
+    /// that something held back.
     #[must_use]
     pub fn itl(&self) -> Option<Duration> {
-        if matches!(self.tokens.source, None | Some(TokenSource::Chunks)) || self.chunks.len() < 2 {
+        if self.is_buffered() || self.chunks.len() < 2 {
             return None;
         }
-        let later = self
-            .delivered_tokens()?
-            .checked_sub(self.tokens.in_first_chunk.unwrap_or(1))?;
-        if later == 0 {
-            return None;
-        }
-        let span = self.timeline.last_token?.since(self.timeline.first_token?);
-        Some(span.div_f64(f64::from(later)))
+        let later = self.later_tokens().filter(|later| *later > 0)?;
+        let span = match self.choices {
+            Some(choices) => choices.spans,
+            None => self.timeline.last_token?.since(self.timeline.first_token?),
+        };
+        (!span.is_zero()).then(|| span.div_f64(f64::from(later)))
     }
 
     /// Output tokens per second of the decode phase; the inverse of [`Self::itl`].
@@ -195,7 +218,7 @@ mod tests {
 
     use super::*;
     use crate::measurement::{
-        Api, CacheMode, ConnectionPolicy, RefusedReason, Stream, StreamId, TraceIds,
+        Api, CacheMode, Choices, ConnectionPolicy, RefusedReason, Stream, StreamId, TraceIds,
     };
 
     fn at(ms: u64) -> MonoTime {
@@ -297,12 +320,50 @@ mod tests {
         let mut hidden = record(&[150, 160, 170], 103);
         hidden.tokens.reasoning = Some(100);
         assert_eq!(hidden.itl(), Some(ms(10)));
-        hidden.timeline.first_output = Some(at(160));
+        hidden.tokens.reasoning_came = true;
         assert_eq!(
             hidden.itl(),
             Some(ms(20).div_f64(102.0)),
             "reasoning that came in chunks counts"
         );
+    }
+
+    #[test]
+    fn hidden_reasoning_is_in_the_count_of_the_first_chunk_where_there_is_one() {
+        let mut counted = record(&[150, 160, 170], 103);
+        counted.tokens.reasoning = Some(100);
+        counted.tokens.source = Some(TokenSource::ChunkUsage);
+        counted.tokens.in_first_chunk = Some(101);
+        assert_eq!(counted.itl(), Some(ms(10)));
+        counted.tokens.source = Some(TokenSource::TokenIds);
+        counted.tokens.output = Some(3);
+        counted.tokens.in_first_chunk = Some(1);
+        assert_eq!(counted.itl(), Some(ms(10)), "what is listed was delivered");
+    }
+
+    #[test]
+    fn several_answers_add_up_their_times() {
+        let mut two = record(&[150, 152, 160, 162, 170, 172], 6);
+        two.choices = Some(Choices {
+            count: 2,
+            spans: ms(40),
+        });
+        assert_eq!(two.itl(), Some(ms(10)), "2 × 20 ms for 6 − 2 tokens");
+    }
+
+    #[test]
+    fn what_was_held_back_has_no_itl_and_feeds_no_verdict() {
+        let mut record = record(&[150, 160, 170], 3);
+        record.timeline.slot_free = Some(at(132));
+        assert!(record.feeds_verdict());
+        record.notes.add(Note::Buffered);
+        assert_eq!(record.itl(), None);
+        assert!(!record.feeds_verdict());
+    }
+
+    #[test]
+    fn tokens_that_share_one_instant_have_no_time_between_them() {
+        assert_eq!(record(&[150, 150, 150], 3).itl(), None);
     }
 
     #[test]

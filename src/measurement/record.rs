@@ -158,6 +158,8 @@ pub struct TokenCounts {
     pub output: Option<u32>,
     /// Reasoning tokens among `output`.
     pub reasoning: Option<u32>,
+    /// Whether reasoning came in chunks; else such tokens were made but not delivered.
+    pub reasoning_came: bool,
     /// Prompt tokens that came from the prefix cache.
     pub cached: Option<u32>,
     /// Where `output` comes from.
@@ -180,6 +182,9 @@ pub enum ClockSource {
 }
 
 impl ClockSource {
+    /// Every clock, the best first.
+    pub const ALL: [Self; 3] = [Self::Kernel, Self::Read, Self::User];
+
     /// The name in records and span attributes.
     #[must_use]
     pub const fn name(self) -> &'static str {

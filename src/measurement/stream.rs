@@ -121,6 +121,23 @@ impl Api {
         })
     }
 
+    /// Name of the header that carries the API key; the value of `authorization` is a bearer
+    /// token.
+    #[must_use]
+    pub const fn key_header(self) -> &'static str {
+        match self {
+            Self::Messages => "x-api-key",
+            Self::Gemini => "x-goog-api-key",
+            _ => "authorization",
+        }
+    }
+
+    /// Whether the model's name is part of the path.
+    #[must_use]
+    pub const fn names_model_in_path(self) -> bool {
+        matches!(self, Self::Gemini | Self::Triton | Self::Kserve)
+    }
+
     /// Whether its answer can be an event stream.
     #[must_use]
     pub const fn can_stream(self) -> bool {

@@ -10,6 +10,7 @@ use super::table::{table, text};
 use crate::aggregate::rank::count;
 use crate::aggregate::summary::FailureAware;
 use crate::aggregate::{Quantile, Stats, Summary};
+use crate::measurement::Note;
 
 /// The table of `summary`, and below it throughput, counts by outcome, and whether the numbers
 /// can be trusted.
@@ -17,7 +18,8 @@ use crate::aggregate::{Quantile, Stats, Summary};
 pub fn bench_table(summary: &Summary) -> String {
     let mut out = metrics(summary);
     out.push('\n');
-    for line in [throughput(summary), outcomes(summary), trust(summary)] {
+    let lines = [throughput(summary), outcomes(summary), trust(summary)];
+    for line in lines.into_iter().chain(wire(summary)) {
         writeln!(out, " {line}").expect("writing to a string cannot fail");
     }
     if let Some(line) = inexact(summary) {
@@ -155,6 +157,46 @@ fn trust(summary: &Summary) -> String {
     )
 }
 
+/// How well chunks could be timed, and what was odd; nothing where nothing came.
+fn wire(summary: &Summary) -> Vec<String> {
+    let wire = &summary.wire;
+    let mut lines = Vec::new();
+    let counts = |counts: &std::collections::BTreeMap<&str, u64>| {
+        let parts: Vec<String> = counts
+            .iter()
+            .map(|(name, count)| format!("{name} {}", grouped(*count)))
+            .collect();
+        parts.join(" · ")
+    };
+    let chunks = wire.exact_chunks + wire.merged_chunks;
+    if chunks > 0 {
+        lines.push(format!(
+            "clock       {} · {} of {} chunks merged with later bytes ({})",
+            counts(&wire.clocks),
+            grouped(wire.merged_chunks),
+            grouped(chunks),
+            percent(count(wire.merged_chunks) / count(chunks)),
+        ));
+    }
+    if !wire.notes.is_empty() {
+        lines.push(format!("notes       {}", counts(&wire.notes)));
+    }
+    if let Some(buffered) = wire.notes.get(Note::Buffered.name()) {
+        lines.push(format!(
+            "warning     {} answers came all at once at their end: something holds streams back, and TTFT and ITL leave them out",
+            grouped(*buffered),
+        ));
+    }
+    if wire.output_delivered != wire.output_requested {
+        lines.push(format!(
+            "warning     {} output tokens came where {} were asked for: compare runs by tokens, not by requests",
+            grouped(wire.output_delivered),
+            grouped(wire.output_requested),
+        ));
+    }
+    lines
+}
+
 /// Says so if some of the quantiles are not exact.
 fn inexact(summary: &Summary) -> Option<String> {
     let names: Vec<&str> = rows(summary)
@@ -175,7 +217,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::aggregate::summary::{Metrics, Throughput};
+    use crate::aggregate::summary::{Metrics, Throughput, WireSummary};
 
     fn stats(unit: &'static str, p99: Option<f64>) -> Stats {
         Stats {
@@ -240,6 +282,7 @@ mod tests {
                 output_tokens_per_s: None,
                 total_tokens_per_s: Some(2_500.0),
             },
+            wire: WireSummary::default(),
         }
     }
 
@@ -265,6 +308,30 @@ mod tests {
          requests    103: ok 98 · http_status 4 · cancelled 1
          trust       3 of 103 requests lagged by our own doing (2.9 %) · worst own lag 2,000.00 ms
         ");
+    }
+
+    #[test]
+    fn what_was_odd_is_said_below_the_table() {
+        let mut summary = summary(0);
+        summary.wire = WireSummary {
+            exact_chunks: 960,
+            merged_chunks: 40,
+            clocks: BTreeMap::from([("kernel", 98), ("user", 5)]),
+            notes: BTreeMap::from([("buffered", 2), ("length_not_asked", 3)]),
+            output_requested: 6_272,
+            output_delivered: 5_000,
+        };
+        let text = bench_table(&summary);
+        let below: Vec<&str> = text.lines().rev().take(4).collect();
+        assert_eq!(
+            below,
+            [
+                " warning     5,000 output tokens came where 6,272 were asked for: compare runs by tokens, not by requests",
+                " warning     2 answers came all at once at their end: something holds streams back, and TTFT and ITL leave them out",
+                " notes       buffered 2 · length_not_asked 3",
+                " clock       kernel 98 · user 5 · 40 of 1,000 chunks merged with later bytes (4.0 %)",
+            ]
+        );
     }
 
     #[test]

@@ -10,7 +10,7 @@ use std::time::Duration;
 use super::hint::hint;
 use super::number::{UNKNOWN, decimal, grouped, millis, percent, printable, span};
 use crate::clock::MonoTime;
-use crate::measurement::{Observed, Outcome, RequestRecord, StallRule, StateAt};
+use crate::measurement::{ClockSource, Note, Observed, Outcome, RequestRecord, StallRule, StateAt};
 
 /// Whether the text may hold ANSI colours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -200,6 +200,20 @@ fn facts(record: &RequestRecord, stall: StallRule) -> Vec<String> {
             ms(record.max_gap()),
             record.stalls(stall).len(),
         ));
+        let merged = record.chunks.merged();
+        if record.clock != ClockSource::User || merged > 0 {
+            lines.push(format!(
+                "clock {}, {} of {} chunks merged with later bytes · read lag {}",
+                record.clock.name(),
+                merged,
+                record.chunks.len(),
+                ms(record.read_lag()),
+            ));
+        }
+    }
+    let notes: Vec<&str> = record.notes.iter().map(Note::name).collect();
+    if !notes.is_empty() {
+        lines.push(format!("notes {}", notes.join(", ")));
     }
     lines
 }

@@ -11,6 +11,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::surface::RunInfo;
+use crate::aggregate::summary::WireSummary;
 use crate::aggregate::{
     Histogram, Live, Measure, Quantile, SPANS, StreamLive, StreamRules, Totals, Window,
 };
@@ -150,6 +151,8 @@ struct StreamRow {
     closed_loop: bool,
     last_minute: Part,
     since_start: Part,
+    /// How well its bytes could be timed, and what was odd about them, since the start.
+    wire: WireSummary,
     server: Option<StateAt>,
 }
 
@@ -210,6 +213,7 @@ impl StreamRow {
             closed_loop: stream.closed_loop,
             last_minute: Part::of_window(&live_stream.recent(RECENT)),
             since_start: Part::of_totals(live_stream.totals()),
+            wire: WireSummary::of(live_stream.totals().wire()),
             server: sample.and_then(|sample| state(sample.as_ref(), now)),
         }
     }

@@ -4,6 +4,7 @@
 mod conservation;
 mod exactness;
 mod omission;
+mod spread;
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -20,12 +21,15 @@ use tokencanary::measurement::{Api, CacheMode, ConnectionPolicy, Observed, Reque
 use tokencanary::simulator::{Fault, Simulator, SimulatorConfig};
 use tokencanary::transport::{Connect, Endpoint, Opened, Opening, Wire};
 
-/// A network that has one host: the simulator.
+/// A network in which every host is the simulator, but for `stuck`, which never answers.
 struct Pipes(Simulator);
 
 impl Connect for Pipes {
-    fn open<'a>(&'a self, _endpoint: &'a Endpoint, anchor: TimeAnchor) -> Opening<'a> {
+    fn open<'a>(&'a self, endpoint: &'a Endpoint, anchor: TimeAnchor) -> Opening<'a> {
         Box::pin(async move {
+            if endpoint.url().host() == "stuck" {
+                std::future::pending::<()>().await;
+            }
             let (ours, theirs) = tokio::io::duplex(64 * 1024);
             let simulator = self.0.clone();
             tokio::spawn(async move { simulator.serve_connection(theirs).await });

@@ -1,6 +1,8 @@
 //! Bytes in, events out: the three ways in which a response is cut into events. No I/O.
 
 mod array;
+#[cfg(test)]
+mod cutting;
 mod lines;
 mod sse;
 

@@ -2,8 +2,10 @@
 //!
 //! By the WHATWG rules (LF, CR and CRLF end a line, also split between two reads; a byte order
 //! mark at the start; comments; several `data` lines joined by LF; one optional space), with
-//! one departure: an event that the end of the stream cuts off before its blank line is
-//! delivered by [`SseDecoder::finish`], since many servers end with `data: [DONE]` and no more.
+//! two departures: an event that the end of the stream cuts off before its blank line is
+//! delivered by [`SseDecoder::finish`], since many servers end with `data: [DONE]` and no more;
+//! and a field `error`, in which llama.cpp told of failures until 2025, is the data of an event
+//! of that name.
 //!
 //! An event whose only line lies in one read is handed out as a slice of that read.
 
@@ -88,7 +90,7 @@ impl SseDecoder {
         on_event: &mut impl FnMut(Event<'_>),
     ) -> &'a [u8] {
         let whole = !self.has_data && self.past_start && rest.first() == Some(&b'\n');
-        match data_of(line) {
+        match value_of(line, b"data") {
             Some(data) if whole && !data.is_empty() => {
                 on_event(Event {
                     name: &self.name,
@@ -121,12 +123,12 @@ impl SseDecoder {
             self.data.clear();
             self.name.clear();
             self.has_data = false;
-        } else if let Some(data) = data_of(line) {
-            if self.has_data {
-                self.data.push(b'\n');
-            }
-            self.has_data = true;
-            self.data.extend_from_slice(data);
+        } else if let Some(data) = value_of(line, b"data") {
+            self.add_data(data);
+        } else if let Some(error) = value_of(line, b"error") {
+            self.name.clear();
+            self.name.extend_from_slice(b"error");
+            self.add_data(error);
         } else if let Some(name) = line.strip_prefix(b"event:") {
             self.name.clear();
             self.name
@@ -134,14 +136,23 @@ impl SseDecoder {
         }
         // Comments, `id`, `retry` and unknown fields say nothing about tokens.
     }
+
+    fn add_data(&mut self, data: &[u8]) {
+        if self.has_data {
+            self.data.push(b'\n');
+        }
+        self.has_data = true;
+        self.data.extend_from_slice(data);
+    }
 }
 
-/// The value of a `data` field, without its one optional space.
-fn data_of(line: &[u8]) -> Option<&[u8]> {
-    if line == b"data" {
+/// The value of the field `name`, without its one optional space.
+fn value_of<'a>(line: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
+    let rest = line.strip_prefix(name)?;
+    if rest.is_empty() {
         return Some(b"");
     }
-    let value = line.strip_prefix(b"data:")?;
+    let value = rest.strip_prefix(b":")?;
     Some(value.strip_prefix(b" ").unwrap_or(value))
 }
 
@@ -204,6 +215,14 @@ mod tests {
                 "event: error\ndata: a\n\ndata: b\n\n",
                 vec![("error".into(), "a".into()), (String::new(), "b".into())],
             ),
+            (
+                "error: {\"code\":500}\n\ndata: b\n\n",
+                vec![
+                    ("error".into(), "{\"code\":500}".into()),
+                    (String::new(), "b".into()),
+                ],
+            ),
+            ("errors: x\ndata: a\n\n", data(&["a"])),
             ("data: a\n\ndata: [DONE]", data(&["a", "[DONE]"])),
             ("data: : keepalive\n\n", data(&[": keepalive"])),
         ] {

@@ -1,14 +1,21 @@
 //! `OpenAI` chat completions: what is asked, and what each event says.
 //!
 //! Role-only frames, empty content, usage frames and `[DONE]` carry no token. Null equals
-//! absent. Both names of the reasoning field are understood. Unknown fields are ignored.
+//! absent, and what has a type it should not have is passed over. All names of the reasoning
+//! field are understood. Unknown fields are ignored. The events of `completions` differ only in
+//! where the text is, so they are read here too.
 
-use serde::de::IgnoredAny;
+use serde::de::{Error, IgnoredAny};
 use serde::{Deserialize, Serialize};
 
+use super::count::Count;
+use super::lenient::{Content, Length, Many, Maybe};
 use super::text::Text;
-use super::{Ask, Channel, Said, Usage, error_in};
+use super::usage::{RawUsage, usage};
+use super::{Ask, Channel, Said, error_in};
 use crate::client::framing::Event;
+use crate::config::LengthField;
+use crate::measurement::TokenSource;
 
 /// Path of the API below a target's URL.
 pub(super) const PATH: &str = "/v1/chat/completions";
@@ -18,11 +25,8 @@ struct Body<'a> {
     #[serde(skip_serializing_if = "str::is_empty")]
     model: &'a str,
     messages: [Message<'a>; 1],
-    stream: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    stream_options: Option<StreamOptions>,
-    #[serde(flatten, skip_serializing_if = "Option::is_none")]
-    length: Option<Length>,
+    #[serde(flatten)]
+    how: How,
 }
 
 #[derive(Serialize)]
@@ -31,17 +35,44 @@ struct Message<'a> {
     content: &'a str,
 }
 
+/// What `chat` and `completions` ask alike: whether to stream, with usage, and how much.
+#[derive(Serialize)]
+pub(super) struct How {
+    stream: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stream_options: Option<StreamOptions>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_tokens: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_completion_tokens: Option<u32>,
+    /// With the next one: exactly as many, since fewer would make two requests incomparable.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    min_tokens: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ignore_eos: Option<bool>,
+}
+
 #[derive(Serialize)]
 struct StreamOptions {
     include_usage: bool,
 }
 
-/// Asks for exactly this many tokens: fewer would make two requests incomparable.
-#[derive(Serialize)]
-struct Length {
-    max_tokens: u32,
-    min_tokens: u32,
-    ignore_eos: bool,
+impl How {
+    /// As `ask` wants it, the length under the name `field`.
+    pub(super) fn of(ask: &Ask<'_>, field: LengthField) -> Self {
+        let length = ask.prompt.output_tokens;
+        let exact = length.filter(|_| ask.style.exact_length);
+        Self {
+            stream: ask.streaming,
+            stream_options: (ask.streaming && ask.style.usage).then_some(StreamOptions {
+                include_usage: true,
+            }),
+            max_tokens: length.filter(|_| field == LengthField::MaxTokens),
+            max_completion_tokens: length.filter(|_| field == LengthField::MaxCompletionTokens),
+            min_tokens: exact,
+            ignore_eos: exact.map(|_| true),
+        }
+    }
 }
 
 /// The request body.
@@ -52,15 +83,7 @@ pub(super) fn body(ask: &Ask<'_>) -> Vec<u8> {
             role: "user",
             content: &ask.prompt.text,
         }],
-        stream: ask.streaming,
-        stream_options: ask.streaming.then_some(StreamOptions {
-            include_usage: true,
-        }),
-        length: ask.prompt.output_tokens.map(|tokens| Length {
-            max_tokens: tokens,
-            min_tokens: tokens,
-            ignore_eos: true,
-        }),
+        how: How::of(ask, ask.style.length),
     };
     serde_json::to_vec(&body).expect("texts, numbers and flags always serialise")
 }
@@ -68,81 +91,121 @@ pub(super) fn body(ask: &Ask<'_>) -> Vec<u8> {
 #[derive(Deserialize)]
 struct Chunk<'a> {
     #[serde(borrow, default)]
-    choices: Option<Vec<Choice<'a>>>,
-    usage: Option<RawUsage>,
+    choices: Many<Choice<'a>>,
+    #[serde(default)]
+    usage: Maybe<RawUsage>,
     error: Option<IgnoredAny>,
     detail: Option<IgnoredAny>,
-    object: Option<Text<'a>>,
+    #[serde(borrow, default)]
+    object: Text<'a>,
 }
 
 #[derive(Deserialize)]
 struct Choice<'a> {
     #[serde(default)]
-    index: u32,
-    #[serde(borrow)]
-    delta: Option<Delta<'a>>,
-    #[serde(borrow)]
-    message: Option<Delta<'a>>,
-    finish_reason: Option<Box<str>>,
+    index: Count,
+    #[serde(borrow, default)]
+    delta: Maybe<Delta<'a>>,
+    #[serde(borrow, default)]
+    message: Maybe<Delta<'a>>,
+    /// The text, in `completions`.
+    #[serde(borrow, default)]
+    text: Text<'a>,
+    #[serde(borrow, default)]
+    finish_reason: Text<'a>,
+    #[serde(default)]
+    token_ids: Length,
+    #[serde(default)]
+    logprobs: Maybe<Logprobs>,
+}
+
+/// One entry for each token: `content` and `refusal` in chat, `tokens` in completions.
+#[derive(Deserialize)]
+struct Logprobs {
+    #[serde(default)]
+    content: Length,
+    #[serde(default)]
+    refusal: Length,
+    #[serde(default)]
+    tokens: Length,
 }
 
 #[derive(Deserialize)]
 struct Delta<'a> {
-    #[serde(borrow)]
-    content: Option<Text<'a>>,
-    reasoning_content: Option<Text<'a>>,
-    reasoning: Option<Text<'a>>,
-    refusal: Option<Text<'a>>,
-    tool_calls: Option<Vec<ToolCall<'a>>>,
+    #[serde(borrow, default)]
+    content: Content<'a>,
+    #[serde(borrow, default)]
+    reasoning_content: Content<'a>,
+    #[serde(borrow, default)]
+    reasoning: Content<'a>,
+    #[serde(borrow, default)]
+    reasoning_details: Content<'a>,
+    #[serde(borrow, default)]
+    refusal: Content<'a>,
+    #[serde(borrow, default)]
+    tool_calls: Many<ToolCall<'a>>,
+    /// What `tool_calls` was before there could be several.
+    #[serde(borrow, default)]
+    function_call: Maybe<Function<'a>>,
+    #[serde(borrow, default)]
+    audio: Maybe<Audio<'a>>,
 }
 
 #[derive(Deserialize)]
 struct ToolCall<'a> {
-    #[serde(borrow)]
-    function: Option<Function<'a>>,
+    #[serde(borrow, default)]
+    function: Maybe<Function<'a>>,
 }
 
 #[derive(Deserialize)]
 struct Function<'a> {
-    #[serde(borrow)]
-    name: Option<Text<'a>>,
-    arguments: Option<Text<'a>>,
+    #[serde(borrow, default)]
+    name: Text<'a>,
+    #[serde(borrow, default)]
+    arguments: Text<'a>,
 }
 
 #[derive(Deserialize)]
-struct RawUsage {
-    prompt_tokens: Option<u32>,
-    completion_tokens: Option<u32>,
-    prompt_tokens_details: Option<Details>,
-    completion_tokens_details: Option<Details>,
+struct Audio<'a> {
+    #[serde(borrow, default)]
+    transcript: Text<'a>,
+    #[serde(borrow, default)]
+    data: Text<'a>,
 }
 
-#[derive(Deserialize)]
-struct Details {
-    cached_tokens: Option<u32>,
-    reasoning_tokens: Option<u32>,
-}
-
-/// Reads the JSON of one event or of a whole response.
+/// Reads the JSON of one event or of a whole response, of `chat` or of `completions`.
 ///
 /// # Errors
 ///
-/// If it is not a JSON object of this shape.
+/// If it is not a JSON object.
 pub(super) fn read<'a>(event: Event<'a>, said: &mut Said<'a>) -> Result<(), serde_json::Error> {
-    let chunk: Chunk<'a> = serde_json::from_slice(event.data)?;
-    for choice in chunk.choices.into_iter().flatten() {
-        for delta in [choice.delta, choice.message].into_iter().flatten() {
-            delta.say(choice.index, said);
+    let Maybe::Object(chunk) = serde_json::from_slice::<Maybe<Chunk<'a>>>(event.data)? else {
+        return Err(serde_json::Error::custom("not an object"));
+    };
+    let mut ids = 0;
+    let mut logprobs = 0;
+    for choice in chunk.choices.0 {
+        let index = choice.index.value.unwrap_or(0);
+        for delta in [choice.delta, choice.message] {
+            if let Some(delta) = delta.get() {
+                delta.say(index, said);
+            }
         }
-        if let Some(reason) = choice.finish_reason {
-            said.finish(&reason);
+        said.say(index, Channel::Output, choice.text.0);
+        said.finish(&choice.finish_reason.0);
+        ids += choice.token_ids.0;
+        if let Some(lists) = choice.logprobs.get() {
+            logprobs += lists.content.0 + lists.refusal.0 + lists.tokens.0;
         }
     }
-    said.usage = chunk.usage.map(Usage::from);
-    if chunk.error.is_some()
-        || chunk.detail.is_some()
-        || chunk.object.is_some_and(|object| object.0 == "error")
-    {
+    said.listed = [
+        (ids, TokenSource::TokenIds),
+        (logprobs, TokenSource::Logprobs),
+    ]
+    .into_iter()
+    .find(|(count, _)| *count > 0);
+    said.usage = usage(chunk.usage);
+    if chunk.error.is_some() || chunk.detail.is_some() || chunk.object.0 == "error" {
         said.error = error_in(&serde_json::from_slice(event.data)?);
     }
     Ok(())
@@ -150,42 +213,29 @@ pub(super) fn read<'a>(event: Event<'a>, said: &mut Said<'a>) -> Result<(), serd
 
 impl<'a> Delta<'a> {
     fn say(self, choice: u32, said: &mut Said<'a>) {
-        // Both names of one field: a server that sends both sends the same text twice.
-        let reasoning = self.reasoning.or(self.reasoning_content);
-        for (channel, text) in [
-            (Channel::Reasoning, reasoning),
-            (Channel::Output, self.content),
-            (Channel::Refusal, self.refusal),
-        ] {
-            if let Some(text) = text {
-                said.say(choice, channel, text.0);
-            }
+        // Several names of one field: a server that sends two sends the same text twice.
+        let reasoning = [
+            self.reasoning,
+            self.reasoning_content,
+            self.reasoning_details,
+        ];
+        if let Some(reasoning) = reasoning.into_iter().find(|content| !content.is_empty()) {
+            reasoning.say(choice, Channel::Reasoning, said);
         }
-        for function in self
-            .tool_calls
-            .into_iter()
-            .flatten()
-            .filter_map(|call| call.function)
-        {
-            for text in [function.name, function.arguments].into_iter().flatten() {
+        self.content.say(choice, Channel::Output, said);
+        self.refusal.say(choice, Channel::Refusal, said);
+        let calls = self.tool_calls.0.into_iter().map(|call| call.function);
+        for function in calls.chain([self.function_call]).filter_map(Maybe::get) {
+            for text in [function.name, function.arguments] {
                 said.say(choice, Channel::Tool, text.0);
             }
+        }
+        if let Some(audio) = self.audio.get() {
+            said.say(choice, Channel::Output, audio.transcript.0);
+            said.hidden_token |= !audio.data.0.is_empty();
         }
     }
 }
 
-impl From<RawUsage> for Usage {
-    fn from(raw: RawUsage) -> Self {
-        Self {
-            input: raw.prompt_tokens,
-            output: raw.completion_tokens,
-            reasoning: raw
-                .completion_tokens_details
-                .and_then(|details| details.reasoning_tokens),
-            cached: raw
-                .prompt_tokens_details
-                .and_then(|details| details.cached_tokens),
-            bad: false,
-        }
-    }
-}
+#[cfg(test)]
+mod tests;

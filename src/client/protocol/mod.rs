@@ -5,21 +5,32 @@
 mod chat;
 mod cohere;
 mod completions;
+mod count;
 mod embeddings;
+mod fault;
 mod free;
 mod gemini;
 mod kserve;
+mod lenient;
 mod llamacpp;
 mod messages;
 mod ollama;
+#[cfg(test)]
+mod replay;
 mod rerank;
 mod responses;
 mod said;
+mod scan;
+mod segment;
+mod several;
+mod tally;
 mod text;
 mod tgi;
 mod triton;
+mod usage;
 
-pub(super) use said::{Channel, Said, Usage, error_in, plain, request_error};
+pub(super) use said::{Channel, Piece, Said, Usage, error_from, error_in, plain, request_error};
+pub(super) use scan::Shape;
 
 use self::free::Free;
 use super::framing::{Event, Framing};
@@ -117,8 +128,16 @@ impl Protocol {
         }
     }
 
-    /// The request body.
+    /// The request body, with the operator's further fields laid over it.
     pub(super) fn body(&self, ask: &Ask<'_>) -> Vec<u8> {
+        let body = self.own_body(ask);
+        if self.style.extra.is_empty() || self.free.is_some() {
+            return body;
+        }
+        with_fields(body, &self.style.extra)
+    }
+
+    fn own_body(&self, ask: &Ask<'_>) -> Vec<u8> {
         match self.api {
             Api::Chat => chat::body(ask),
             Api::Completions => completions::body(ask),
@@ -141,6 +160,26 @@ impl Protocol {
         }
     }
 
+    /// Whether a stream was asked for usage, or sends it unasked by rights.
+    pub(super) fn asks_usage(&self) -> bool {
+        if !matches!(self.api, Api::Chat | Api::Completions) {
+            return true;
+        }
+        match self.style.extra.get("stream_options") {
+            Some(options) => options.get("include_usage") == Some(&true.into()),
+            None => self.style.usage,
+        }
+    }
+
+    /// Whether the answer was asked to be exactly as long as said.
+    pub(super) const fn asks_exact_length(&self) -> bool {
+        let can = matches!(
+            self.api,
+            Api::Chat | Api::Completions | Api::Llamacpp | Api::Triton | Api::Kserve
+        );
+        can && self.style.exact_length
+    }
+
     /// Headers that the protocol wants beside the usual ones: name and value.
     pub(super) const fn headers(&self) -> &'static [(&'static str, &'static str)] {
         match self.api {
@@ -156,6 +195,17 @@ impl Protocol {
             Api::Gemini => Framing::Array,
             _ => Framing::Sse,
         }
+    }
+
+    /// Whether an answer may be text that is neither JSON nor a stream of events.
+    pub(super) const fn takes_text(&self) -> bool {
+        self.free.is_some()
+    }
+
+    /// Whether nothing but the end of the body marks the end of a stream: neither a last event
+    /// nor a finish reason is owed. What an unknown server sends last, we cannot know.
+    pub(super) const fn ends_with_body(&self) -> bool {
+        self.free.is_some() || matches!(self.api, Api::Triton | Api::Kserve)
     }
 
     /// Reads one event of a stream, or a whole response.
@@ -197,7 +247,21 @@ impl Protocol {
     }
 }
 
+/// `body`, if it is a JSON object, with `fields` in place of those of the same name or beside them.
+fn with_fields(body: Vec<u8>, fields: &serde_json::Map<String, serde_json::Value>) -> Vec<u8> {
+    type Object = serde_json::Map<String, serde_json::Value>;
+    let Ok(mut object) = serde_json::from_slice::<Object>(&body) else {
+        return body;
+    };
+    object.extend(fields.clone());
+    serde_json::to_vec(&object).expect("what was JSON can be written as JSON")
+}
+
 /// The error in the body of a response that is not a success; `None` if it holds none.
 pub(super) fn error_in_body(body: &[u8]) -> Option<RequestError> {
-    error_in(&serde_json::from_slice(body).ok()?)
+    let json: serde_json::Value = serde_json::from_slice(body).ok()?;
+    // Gemini streams an array where it is not asked for events, errors included.
+    let json = json.get(0).unwrap_or(&json);
+    let flat = || json.get("message").map(|_| error_from(json, None));
+    error_in(json).or_else(flat)
 }

@@ -41,8 +41,10 @@ pub(in crate::client) struct Said<'a> {
     pub(in crate::client) hidden_token: bool,
     /// Tokens in this event, where it lists them, and by what.
     pub(in crate::client) listed: Option<(u32, TokenSource)>,
-    /// Finish reason, as spelled; an empty one is none.
+    /// Finish reason, as spelled; an empty one is none. The last of several.
     pub(in crate::client) finish: Option<Box<str>>,
+    /// How many finish reasons there were.
+    pub(in crate::client) finishes: u32,
     /// Usage, if there was any.
     pub(in crate::client) usage: Option<Usage>,
     /// An error in place of an answer.
@@ -102,7 +104,21 @@ impl<'a> Said<'a> {
     pub(in crate::client) fn finish(&mut self, reason: &str) {
         if !reason.is_empty() {
             self.finish = Some(plain(cut(reason, MAX_REASON)).into());
+            self.finishes += 1;
         }
+    }
+
+    /// Whether all it says is one piece of text.
+    pub(in crate::client) const fn is_one_piece(&self) -> bool {
+        self.first.is_some()
+            && self.more.is_empty()
+            && !self.hidden_token
+            && self.listed.is_none()
+            && self.finish.is_none()
+            && self.usage.is_none()
+            && self.error.is_none()
+            && !self.done
+            && self.answers == 0
     }
 }
 
@@ -110,7 +126,11 @@ impl<'a> Said<'a> {
 /// "code"}}`, `{"error":"…","error_type":"…"}`, `{"object":"error","message"}`,
 /// `{"type":"error","error":{…}}`, `{"detail":…}`.
 pub(in crate::client) fn error_in(json: &serde_json::Value) -> Option<RequestError> {
-    let given = |key: &str| json.get(key).filter(|value| !value.is_null());
+    // Some servers send the field always, empty where there is no error.
+    let empty = |value: &serde_json::Value| {
+        value.is_null() || *value == false || value.as_str().is_some_and(str::is_empty)
+    };
+    let given = |key: &str| json.get(key).filter(|value| !empty(value));
     if let Some(error) = given("error") {
         let kind = given("error_type").and_then(serde_json::Value::as_str);
         return Some(error_from(error, kind));
@@ -134,7 +154,9 @@ pub(in crate::client) fn error_from(error: &serde_json::Value, kind: Option<&str
     let kind = kind
         .map(str::to_owned)
         .or_else(|| text("type"))
+        .or_else(|| text("status"))
         .or_else(|| text("code"))
+        .or_else(|| text("http_status_code"))
         .unwrap_or_else(|| "error".to_owned());
     let message = text("message")
         .or_else(|| error.as_str().map(str::to_owned))

@@ -8,9 +8,9 @@ use super::super::given::Refusal;
 use super::super::keys;
 use super::super::reader::{Reader, Section};
 use super::super::secret;
-use super::super::{BaseUrl, ExportConfig, FilesConfig, HttpConfig, OtlpConfig};
+use super::super::{ExportConfig, FilesConfig, HttpConfig, OtlpConfig};
 use super::small;
-use super::target::{refused_url, url_at};
+use super::target::{page_url, url_at};
 
 /// The default of `export.http.listen`.
 const LISTEN: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 9464));
@@ -58,11 +58,11 @@ fn otlp<'a>(reader: &mut Reader<'a>, section: &Section<'a>) -> Option<OtlpConfig
     let headers = secret::headers(reader, section);
     let queue = reader.optional(section, "queue", |given| given.whole(1..=MOST_QUEUE));
     let base = url_at(reader, section, "endpoint", |text| {
-        receiver(text, "http://127.0.0.1:4318")?;
+        page_url(text, "http://127.0.0.1:4318")?;
         Ok(format!("{}/v1/traces", text.trim_end_matches('/')))
     });
     let traces = url_at(reader, section, "traces_endpoint", |text| {
-        receiver(text, "http://127.0.0.1:4318/v1/traces")?;
+        page_url(text, "http://127.0.0.1:4318/v1/traces")?;
         Ok(text.to_owned())
     });
     match (section.get("endpoint"), section.get("traces_endpoint")) {
@@ -79,13 +79,6 @@ fn otlp<'a>(reader: &mut Reader<'a>, section: &Section<'a>) -> Option<OtlpConfig
         headers,
         queue: usize::try_from(queue.unwrap_or(QUEUE)).unwrap_or(usize::MAX),
     })
-}
-
-fn receiver(text: &str, example: &str) -> Result<(), Refusal> {
-    match BaseUrl::parse(text) {
-        Ok(_) => Ok(()),
-        Err(error) => Err(refused_url(&error, example)),
-    }
 }
 
 fn files<'a>(reader: &mut Reader<'a>, section: &Section<'a>) -> Option<FilesConfig> {

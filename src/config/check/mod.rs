@@ -1,7 +1,9 @@
 //! From the merged tree to a [`Config`]: one function per section.
 
 mod export;
+mod network;
 mod probe;
+mod request;
 mod target;
 
 use std::time::Duration;

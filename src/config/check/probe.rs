@@ -8,7 +8,7 @@ use super::super::keys::{self, nearest};
 use super::super::reader::{Reader, Section};
 use super::super::{Arrivals, DEFAULT_STALL, Limits, ProbeConfig, WhenFull, WorkloadConfig};
 use super::{HOUR, MILLISECOND, MOST_IN_FLIGHT, check_unique, items, name, small};
-use crate::measurement::{CacheMode, ConnectionPolicy, StallRule};
+use crate::measurement::{Api, CacheMode, ConnectionPolicy, StallRule};
 
 /// Arrivals per second; beyond what one process sends.
 const MOST_RATE: f64 = 100_000.0;
@@ -25,7 +25,7 @@ pub(super) fn probes<'a>(
     top: &Section<'a>,
     in_flight: u32,
 ) -> Option<Vec<ProbeConfig>> {
-    let known = target_names(top);
+    let known = known_targets(top);
     let sections: Vec<_> = items(reader, top, "probes")?
         .into_iter()
         .map(|node| reader.section(node, &keys::PROBE))
@@ -42,11 +42,17 @@ pub(super) fn probes<'a>(
 fn probe<'a>(
     reader: &mut Reader<'a>,
     section: &Section<'a>,
-    (known, in_flight): (&[&str], u32),
+    (known, in_flight): (&[Known<'_>], u32),
 ) -> Option<ProbeConfig> {
     let name = reader.required(section, "name", name);
     let targets = targets(reader, section, known);
-    let streaming = reader.optional(section, "streaming", |given| given.flag());
+    let streaming = reader.optional(section, "streaming", |given| {
+        let streaming = given.flag()?;
+        match targets.iter().flatten().find_map(|name| unary(name, known)) {
+            Some(refusal) if streaming => Err(refusal),
+            _ => Ok(streaming),
+        }
+    });
     let when_full = reader.optional(section, "when_full", |given| {
         given.word(
             &[("refuse", WhenFull::Refuse), ("wait", WhenFull::Wait)],
@@ -57,8 +63,9 @@ fn probe<'a>(
         let known = [
             ("pooled", ConnectionPolicy::Pooled),
             ("new", ConnectionPolicy::New),
+            ("per_session", ConnectionPolicy::PerSession),
         ];
-        given.word(&known, &["per_session"])
+        given.word(&known, &[])
     });
     reader.require(section, "arrivals");
     let arrivals = reader.subsection(section, "arrivals", &keys::ARRIVALS);
@@ -81,17 +88,48 @@ fn probe<'a>(
     })
 }
 
-/// The names that probes can refer to, whatever else is wrong with their targets.
-fn target_names<'a>(top: &Section<'a>) -> Vec<&'a str> {
+/// A target that probes can refer to.
+#[derive(Clone, Copy)]
+struct Known<'a> {
+    name: &'a str,
+    /// Absent if it cannot be read.
+    api: Option<Api>,
+}
+
+/// The targets that probes can refer to, whatever else is wrong with them.
+fn known_targets<'a>(top: &Section<'a>) -> Vec<Known<'a>> {
     let items = top.get("targets").and_then(|node| node.value.as_array());
-    let name = |item: &'a figment::value::Value| item.as_dict()?.get("name")?.as_str();
-    items.into_iter().flatten().filter_map(name).collect()
+    let known = |item: &'a figment::value::Value| {
+        let dict = item.as_dict()?;
+        let api = match dict.get("api") {
+            None => Some(Api::Chat),
+            Some(api) => api.as_str().and_then(Api::named),
+        };
+        Some(Known {
+            name: dict.get("name")?.as_str()?,
+            api,
+        })
+    };
+    items.into_iter().flatten().filter_map(known).collect()
+}
+
+/// Why the target `name` cannot be asked for a stream.
+fn unary(name: &str, known: &[Known<'_>]) -> Option<Refusal> {
+    let api = known.iter().find(|known| known.name == name)?.api?;
+    (!api.can_stream()).then(|| {
+        Refusal::new(Problem::Conflict)
+            .wanted(format!(
+                "`false`, since `{name}` speaks `{}`, which has no streams",
+                api.name()
+            ))
+            .hint("leave the key out")
+    })
 }
 
 fn targets<'a>(
     reader: &mut Reader<'a>,
     section: &Section<'a>,
-    known: &[&str],
+    known: &[Known<'_>],
 ) -> Option<Vec<String>> {
     let nodes = items(reader, section, "targets")?;
     let mut names: Vec<String> = Vec::new();
@@ -101,7 +139,7 @@ fn targets<'a>(
             Some(name) if names.iter().any(|other| other == name) => {
                 Refusal::new(Problem::Duplicate).wanted("each target once")
             }
-            Some(name) if known.contains(&name) => {
+            Some(name) if known.iter().any(|known| known.name == name) => {
                 names.push(name.to_owned());
                 continue;
             }
@@ -112,16 +150,16 @@ fn targets<'a>(
     (names.len() == nodes.len()).then_some(names)
 }
 
-fn unknown_target(name: &str, known: &[&str]) -> Refusal {
+fn unknown_target(name: &str, known: &[Known<'_>]) -> Refusal {
     let refusal = Refusal::new(Problem::UnknownName).wanted("the name of a target");
-    match nearest(name, known.iter().copied()) {
+    match nearest(name, known.iter().map(|known| known.name)) {
         Some(near) => refusal.hint(format!("did you mean `{near}`")),
         None if known.is_empty() => refusal,
         None => {
             let some: Vec<String> = known
                 .iter()
                 .take(8)
-                .map(|name| format!("`{name}`"))
+                .map(|known| format!("`{}`", known.name))
                 .collect();
             refusal.hint(format!("there are {}", some.join(", ")))
         }

@@ -5,11 +5,11 @@ use std::time::Duration;
 use super::super::diagnostic::Problem;
 use super::super::given::{Given, Refusal};
 use super::super::keys;
-use super::super::reader::{Reader, Section};
+use super::super::reader::{Node, Reader, Section};
 use super::super::secret;
-use super::super::{
-    Balance, BaseUrl, NetworkConfig, RequestConfig, ServerMetrics, TargetConfig, UrlError,
-};
+use super::super::{BaseUrl, Scheme, ServerMetrics, TargetConfig, UrlError};
+use super::network::{balance, network, urls};
+use super::request::{request, tokenizer};
 use super::{HOUR, check_unique, items, name};
 use crate::measurement::Api;
 
@@ -19,16 +19,14 @@ const EVERY: Duration = Duration::from_secs(5);
 const FASTEST: Duration = Duration::from_millis(100);
 /// Protocols that are planned.
 const LATER_APIS: &[&str] = &[
-    "completions",
-    "responses",
-    "messages",
-    "generate",
-    "tgi",
-    "triton",
-    "ollama",
-    "embeddings",
-    "rerank",
     "realtime",
+    "generate",
+    "image_generation",
+    "image_edit",
+    "image_retrieval",
+    "video_generation",
+    "audio_transcription",
+    "solido_rag",
 ];
 
 /// Reads `targets`; `None` if any is wrong.
@@ -48,16 +46,21 @@ pub(super) fn targets<'a>(reader: &mut Reader<'a>, top: &Section<'a>) -> Option<
 
 fn target<'a>(reader: &mut Reader<'a>, section: &Section<'a>) -> Option<TargetConfig> {
     let name = reader.required(section, "name", name);
-    reader.require(section, "url");
-    let url = url_at(reader, section, "url", base_url);
-    let api = reader.optional(section, "api", |given| {
-        given.word(&[("chat", Api::Chat)], LATER_APIS)
-    });
+    let urls = urls(reader, section);
+    let balance = balance(reader, section);
+    let network = network(reader, section, urls.as_deref());
+    let api = match section.get("api") {
+        None => Some(Api::Chat),
+        Some(_) => reader.optional(section, "api", api),
+    };
+    let request = api.map(|api| request(reader, section, api));
+    let tokenizer = tokenizer(reader, section);
     let model = reader.optional(section, "model", model);
     let api_key = secret::secret(reader, section, "api_key");
     let headers = secret::headers(reader, section);
-    if section.get("api_key").is_some() {
-        check_authorization(reader, section);
+    if let Some(api) = api {
+        check_key_header(reader, section, api);
+        require_model(reader, section, api);
     }
     let server_metrics = url_at(reader, section, "server_metrics", server_metrics);
     let every = reader.optional(section, "server_metrics_every", |given| {
@@ -65,12 +68,12 @@ fn target<'a>(reader: &mut Reader<'a>, section: &Section<'a>) -> Option<TargetCo
     });
     Some(TargetConfig {
         name: name?,
-        urls: vec![url?],
-        balance: Balance::default(),
-        network: NetworkConfig::default(),
-        api: api.unwrap_or(Api::Chat),
-        request: RequestConfig::default(),
-        tokenizer: None,
+        urls: urls?,
+        balance,
+        network,
+        api: api?,
+        request: request??,
+        tokenizer,
         model,
         api_key,
         headers,
@@ -88,20 +91,30 @@ pub(super) fn url_at<'a, T>(
 ) -> Option<T> {
     let node = section.get(key)?;
     let text = reader.optional(section, key, |given| given.text())?;
+    url_of(reader, &node, (text, parse))
+}
+
+/// The URL `text` of `node`, read by `parse`, as [`url_at`].
+pub(super) fn url_of<'a, T>(
+    reader: &mut Reader<'a>,
+    node: &Node<'a>,
+    (text, parse): (&str, impl FnOnce(&str) -> Result<T, Refusal>),
+) -> Option<T> {
     match parse(text) {
         Ok(value) => Some(value),
         Err(refusal) if text.contains(['@', '?']) => {
-            reader.refuse_secret(&node, &refusal);
+            reader.refuse_secret(node, &refusal);
             None
         }
         Err(refusal) => {
-            reader.refuse(&node, &refusal);
+            reader.refuse(node, &refusal);
             None
         }
     }
 }
 
-fn base_url(text: &str) -> Result<BaseUrl, Refusal> {
+/// The address of a server.
+pub(super) fn base_url(text: &str) -> Result<BaseUrl, Refusal> {
     BaseUrl::parse(text).map_err(|error| refused_url(&error, "http://127.0.0.1:8000"))
 }
 
@@ -118,9 +131,8 @@ fn server_metrics(text: &str) -> Result<ServerMetrics, Refusal> {
         "off" => Ok(ServerMetrics::Off),
         _ if text.contains("://") => {
             let without_query = text.split('?').next().unwrap_or_default();
-            BaseUrl::parse(without_query)
-                .map(|_| ServerMetrics::Url(text.to_owned()))
-                .map_err(|error| refused_url(&error, "http://127.0.0.1:8000/metrics"))
+            page_url(without_query, "http://127.0.0.1:8000/metrics")?;
+            Ok(ServerMetrics::Url(text.to_owned()))
         }
         _ => {
             Err(Refusal::new(Problem::NotUnderstood).wanted(keys::TARGET.wanted("server_metrics")))
@@ -139,19 +151,54 @@ fn model(given: Given<'_>) -> Result<String, Refusal> {
     Ok(text.to_owned())
 }
 
-/// `api_key` is sent as the header `authorization`, so that cannot be given too.
-fn check_authorization<'a>(reader: &mut Reader<'a>, section: &Section<'a>) {
-    let Some(mut node) = section.get("headers") else {
+/// Whether `text` is the URL of a page, which has a path: so it is no Unix socket.
+pub(super) fn page_url(text: &str, example: &str) -> Result<(), Refusal> {
+    let url = BaseUrl::parse(text).map_err(|error| refused_url(&error, example))?;
+    if url.scheme() == Scheme::Unix {
+        return Err(Refusal::new(Problem::NotUnderstood)
+            .wanted(format!("a URL, as in `{example}`"))
+            .hint("a page is read over `http` or `https`"));
+    }
+    Ok(())
+}
+
+/// A protocol by its own name, or by the one that AIPerf uses.
+fn api(given: Given<'_>) -> Result<Api, Refusal> {
+    if let Some(api) = Api::named(given.text()?) {
+        return Ok(api);
+    }
+    let known = Api::ALL.map(|api| (api.name(), api));
+    given.word(&known, LATER_APIS).map_err(|refusal| {
+        if refusal.hint.is_some() || refusal.problem == Problem::NotAvailable {
+            return refusal;
+        }
+        let names = Api::ALL.map(|api| format!("`{}`", api.name()));
+        refusal.hint(format!("there are {}", names.join(", ")))
+    })
+}
+
+/// `api_key` is sent as a header, so that cannot be given too.
+fn check_key_header<'a>(reader: &mut Reader<'a>, section: &Section<'a>, api: Api) {
+    let (Some(_), Some(mut node)) = (section.get("api_key"), section.get("headers")) else {
         return;
     };
     let given = node.value.as_dict().into_iter().flatten();
     if let Some((name, value)) = given
         .into_iter()
-        .find(|(name, _)| name.eq_ignore_ascii_case("authorization"))
+        .find(|(name, _)| name.eq_ignore_ascii_case(api.key_header()))
     {
         node.path = format!("{}.{name}", node.path);
         node.value = value;
         let refusal = Refusal::new(Problem::Conflict).hint("`api_key` sets this header");
         reader.refuse_secret(&node, &refusal);
+    }
+}
+
+/// A model that is part of the path must be known before anything is sent.
+fn require_model<'a>(reader: &mut Reader<'a>, section: &Section<'a>, api: Api) {
+    let request = section.get("request");
+    let path = request.and_then(|request| request.value.as_dict()?.get("path"));
+    if api.names_model_in_path() && path.is_none() {
+        reader.require(section, "model");
     }
 }

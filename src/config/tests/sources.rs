@@ -197,7 +197,7 @@ c.yaml:3: `targets[0].headers.x-key`: not understood
             "  server_metrics: http://user:hush@h/",
             "c.yaml:3: `targets[0].server_metrics`: not understood
   wanted: a URL, as in `http://127.0.0.1:8000/metrics`
-  hint: only host, port and path may follow `http://`",
+  hint: only host, port and path may follow the scheme",
         ),
     ] {
         check(&with_target(lines), expected);

@@ -17,7 +17,7 @@ use opentelemetry::{Array, InstrumentationScope, KeyValue, StringValue, Value};
 use opentelemetry_sdk::trace::{SpanData, SpanEvents, SpanLinks};
 
 use crate::clock::{MonoTime, WallAnchor};
-use crate::config::BaseUrl;
+use crate::config::{BaseUrl, Scheme};
 use crate::measurement::{
     Api, Observed, RefusedReason, RequestRecord, StallRule, StateAt, TokenSource,
 };
@@ -83,14 +83,23 @@ const fn operation(api: Api) -> &'static str {
     }
 }
 
-/// Which flavour of the wire is spoken. The conventions know no name for self-hosted engines;
-/// what we know for sure is the protocol, and every one of today's is that of `OpenAI`.
+/// Which flavour of the wire is spoken: whose protocol it is, not who serves. The conventions
+/// know no names for self-hosted engines.
 const fn provider(api: Api) -> &'static str {
     match api {
+        Api::Chat | Api::Completions | Api::Responses | Api::Embeddings | Api::ChatEmbeddings => {
+            "openai"
+        }
         Api::Messages => "anthropic",
         Api::Gemini => "gcp.gemini",
         Api::Cohere | Api::CohereRerank => "cohere",
-        _ => "openai",
+        Api::Tgi | Api::TeiEmbed | Api::TeiRerank => "huggingface",
+        Api::Llamacpp => "llama_cpp",
+        Api::Ollama | Api::OllamaGenerate => "ollama",
+        Api::Triton | Api::NimEmbeddings | Api::NimRerank => "nvidia",
+        Api::Kserve => "kserve",
+        Api::Rerank => "jina",
+        Api::Raw | Api::Template => "custom",
     }
 }
 
@@ -169,7 +178,10 @@ impl Attributes {
         self.count("gen_ai.usage.reasoning.output_tokens", tokens.reasoning);
         if let Ok(url) = BaseUrl::parse(&stream.endpoint) {
             self.put("server.address", url.host().to_owned());
-            self.put("server.port", i64::from(url.port()));
+            // A Unix socket has a path and no port.
+            if url.scheme() != Scheme::Unix {
+                self.put("server.port", i64::from(url.port()));
+            }
         }
         let status = record.http_status.map(u32::from);
         self.count("http.response.status_code", status);
@@ -207,6 +219,10 @@ impl Attributes {
             "tokencanary.token_source",
             record.tokens.source.map(TokenSource::name),
         );
+        let notes: Vec<StringValue> = record.notes.iter().map(|note| note.name().into()).collect();
+        if !notes.is_empty() {
+            self.put("tokencanary.notes", Value::Array(Array::String(notes)));
+        }
     }
 
     /// Waits and latencies.
@@ -217,6 +233,12 @@ impl Attributes {
         if record.timeline.start.is_some() {
             self.put("tokencanary.lagged", record.is_lagged());
             self.put("tokencanary.clock", record.clock.name());
+        }
+        if record.chunks.merged() > 0 {
+            self.put(
+                "tokencanary.merged_chunks",
+                whole(record.chunks.merged() as u64),
+            );
         }
         self.seconds("tokencanary.ttft", record.ttft());
         self.seconds("tokencanary.ttfo", record.ttfo());
@@ -288,11 +310,12 @@ fn error(record: &RequestRecord) -> Vec<KeyValue> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
     use std::time::{SystemTime, UNIX_EPOCH};
 
     use super::*;
     use crate::export::fixture::{STALL, no_connection, refused, streamed, unary, us, wall};
-    use crate::measurement::{Chunk, Outcome};
+    use crate::measurement::{Chunk, ClockSource, Note, Outcome};
 
     fn span(observed: &Observed) -> SpanData {
         to_span(observed, &wall(), STALL)
@@ -370,6 +393,36 @@ tokencanary.server.kv_usage=0.41
 tokencanary.server.age=0.1805
 "
         );
+    }
+
+    #[test]
+    fn what_was_odd_and_how_it_was_timed_are_attributes() {
+        let mut observed = streamed();
+        let record = &mut observed.record;
+        record.notes.add(Note::Compressed);
+        record.chunks.merge_last(Duration::from_millis(1));
+        record.clock = ClockSource::Kernel;
+        record.read_lag = Some(Duration::from_micros(35));
+        let text = lines(&span(&observed).attributes);
+        for line in [
+            "tokencanary.notes=[\"compressed\"]\n",
+            "tokencanary.merged_chunks=1\n",
+            "tokencanary.clock=kernel\n",
+            "tokencanary.read_lag=0.000035\n",
+        ] {
+            assert!(text.contains(line), "{line} in {text}");
+        }
+    }
+
+    #[test]
+    fn a_unix_socket_is_an_address_without_a_port() {
+        let mut observed = streamed();
+        let mut stream = Arc::into_inner(observed.record.stream).expect("no one else has it");
+        stream.endpoint = "unix:///run/vllm.sock".into();
+        observed.record.stream = Arc::new(stream);
+        let text = lines(&span(&observed).attributes);
+        assert!(text.contains("server.address=/run/vllm.sock\n"), "{text}");
+        assert!(!text.contains("server.port"), "{text}");
     }
 
     #[test]

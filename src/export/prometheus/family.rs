@@ -112,12 +112,25 @@ fn live_series<'a>(live: &'a Live, metric: &Metric) -> Vec<Series<'a>> {
                 }
                 push(Vec::new(), Value::Distribution(histogram));
             }
+            None if metric == &catalog::CERTIFICATE_EXPIRY => {
+                if let Some(expiry) = stream.totals().wire().certificate_expiry() {
+                    push(Vec::new(), Value::Number(seconds(expiry)));
+                }
+            }
             None => counters(stream, metric, &mut |labels, count| {
                 push(labels, Value::Count(count));
             }),
         }
     }
     series
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "exact until long after any certificate has expired"
+)]
+const fn seconds(unix: i64) -> f64 {
+    unix as f64
 }
 
 /// Hands the counters that `metric` shows of `stream` to `push`.
@@ -148,6 +161,21 @@ fn counters<'a>(
         push(Vec::new(), totals.replaced());
     } else if metric == &catalog::STATUSES_DROPPED {
         push(Vec::new(), totals.statuses_dropped());
+    } else if metric == &catalog::CHUNKS {
+        push(one("kind", "exact"), totals.wire().exact());
+        push(one("kind", "merged"), totals.wire().merged());
+    } else if metric == &catalog::STAMPS {
+        for (clock, count) in totals.wire().clocks() {
+            push(one("clock", clock.name()), count);
+        }
+    } else if metric == &catalog::RESPONSES_NOTED {
+        for (note, count) in totals.wire().notes() {
+            push(one("note", note.name()), count);
+        }
+    } else if metric == &catalog::OUTPUT_LENGTH {
+        let (requested, delivered) = totals.wire().output();
+        push(one("of", "requested"), requested);
+        push(one("of", "delivered"), delivered);
     } else if metric == &catalog::STALLS {
         push(Vec::new(), totals.stalls());
     } else if metric == &catalog::TOKENS {

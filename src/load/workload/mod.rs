@@ -9,6 +9,7 @@
 //! |---|---|---|---|
 //! | `load/workload` | `Workload`: gives `Prompt` | choose what is sent, with known token counts | know time or wire format |
 
+mod tokenizer;
 mod words;
 
 use rand::RngExt;
@@ -17,6 +18,8 @@ use rand::rngs::StdRng;
 use self::words::WORDS;
 use crate::config::WorkloadConfig;
 use crate::measurement::CacheMode;
+
+pub use self::tokenizer::{Pattern, Tokenizer, TokenizerError};
 
 /// Tokens per word that prompts are sized by.
 const TOKENS_PER_WORD: f64 = 1.3;

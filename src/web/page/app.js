@@ -146,12 +146,24 @@ function spanCells(part) {
     quantile(part.itl, "p50_ms"), quantile(part.itl, "p95_ms"), errors];
 }
 
-function streamRow(stream) {
+// How well a stream's bytes could be timed, and what was odd about them, in a few words.
+function wireFacts(wire) {
+  const counts = (of) => Object.entries(of).map(([name, count]) => `${name.replaceAll("_", " ")} ${grouped(count)}`);
+  return [counts(wire.clocks).length ? `clock: ${counts(wire.clocks).join(", ")}` : null,
+    wire.exact_chunks || wire.merged_chunks
+      ? `chunks: ${grouped(wire.exact_chunks)} exact, ${grouped(wire.merged_chunks)} merged` : null,
+    ...counts(wire.notes)].filter((part) => part !== null);
+}
+
+function streamRow(stream, streams) {
+  const alone = streams.filter((other) => other.probe === stream.probe && other.target === stream.target).length === 1;
   const name = node("th", "", node("b", "", stream.probe), node("span", "", ` → ${stream.target}`),
-    node("span", "tag", stream.cache), node("span", "tag", stream.connection),
+    alone ? null : node("span", "dim", ` ${stream.endpoint}`),
+    stream.api === "chat" ? null : node("span", "tag", stream.api.replaceAll("_", " ")),
+    node("span", "tag", stream.cache), node("span", "tag", stream.connection.replaceAll("_", " ")),
     stream.closed_loop ? node("span", "tag", "closed loop") : null);
   name.scope = "row";
-  name.title = `${stream.endpoint} · ${stream.model || "model not known yet"} · ${stream.api}`;
+  name.title = [stream.endpoint, stream.model || "model not known yet", stream.api, ...wireFacts(stream.wire)].join(" · ");
   const server = serverCell(stream.server, "no fresh reading of its metrics page");
   server.classList.add("edge");
   return node("tr", "", name, ...spanCells(stream.last_minute), ...spanCells(stream.since_start), server);
@@ -164,7 +176,7 @@ function empty(columns, text) {
 }
 
 function drawStreams(answer) {
-  const rows = answer.streams.map(streamRow);
+  const rows = answer.streams.map((stream) => streamRow(stream, answer.streams));
   at("streams").tBodies[0].replaceChildren(...(rows.length ? rows : [empty(14, "no stream is configured")]));
 }
 
@@ -208,7 +220,8 @@ function bar(list, scale) {
 function outcomeCell(request) {
   const kind = request.outcome === "ok" ? "ok" : ["refused", "cancelled"].includes(request.outcome) ? "held" : "failed";
   const more = [request.http_status && request.http_status !== 200 ? request.http_status : null, request.refused_reason,
-    request.error ? request.error.message || request.error.kind : null].filter((part) => part !== null && part !== undefined);
+    request.error ? request.error.message || request.error.kind : null,
+    ...request.notes.map((note) => note.replaceAll("_", " "))].filter((part) => part !== null && part !== undefined);
   const made = node("td", `text outcome ${kind}`, request.outcome, more.length ? node("small", "", ` ${more.join(" · ")}`) : null);
   if (more.length) made.title = more.join(" · ");
   return made;
@@ -226,7 +239,7 @@ function requestRow(request, list, scale) {
   due.scope = "row";
   due.title = `request ${request.sequence}`;
   const trace = node("code", "", request.trace_id.slice(0, 8));
-  trace.title = request.trace_id;
+  trace.title = `${request.trace_id} · clock ${request.clock}, ${request.merged_chunks} of ${request.chunks ?? "–"} chunks merged`;
   const lag = msCell(request.waits_ms.schedule_lag);
   if (request.lagged) {
     lag.className = "trouble";

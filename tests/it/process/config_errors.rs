@@ -52,10 +52,11 @@ const SPOILT: [((&str, &str), &[&str]); 8] = [
         ],
     ),
     (
-        ("url: http:", "url: https:"),
+        ("url: http:", "url: ftp:"),
         &[
-            "bad.yaml:3: `targets[0].url`: not available in this version",
-            "wanted: `http://`",
+            "bad.yaml:3: `targets[0].url`: not understood",
+            "wanted: a URL, as in `http://127.0.0.1:8000`",
+            "hint: scheme `ftp` is not `http`, `https` or `unix`",
         ],
     ),
     (
@@ -99,7 +100,7 @@ async fn a_bad_configuration_is_explained_and_nothing_is_sent() {
 #[tokio::test]
 async fn all_problems_are_told_at_once() {
     let folder = scratch("config_all");
-    let text = "targets: [{ name: a, url: 'https://x', foo: 1 }]
+    let text = "targets: [{ name: a, url: 'ftp://x', foo: 1 }]
 probes:
   - { name: p, targets: [zz], slo: {}, arrivals: { process: poisson, rate: 3 furlongs } }
 ";

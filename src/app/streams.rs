@@ -1,0 +1,157 @@
+//! The streams of a configuration: each probe against each address of each of its targets.
+
+use std::ptr;
+use std::sync::Arc;
+
+use anyhow::Context;
+use hyper::HeaderMap;
+use hyper::header::{HeaderName, HeaderValue};
+
+use crate::client::{Client, ClientSetup, Protocol};
+use crate::clock::TimeAnchor;
+use crate::config::{Arrivals, BaseUrl, Config, ProbeConfig, TargetConfig};
+use crate::measurement::{Stream, StreamId};
+use crate::transport::{Connect, Endpoint};
+
+/// What the operator wrote about a target cannot be used, as it turned out when its parts were
+/// made: a file that is no certificate, a template that makes no JSON.
+#[derive(Debug, thiserror::Error)]
+#[error("targets[{index}].{key}: {what}\n  wanted: {wanted}")]
+pub struct UnusableTarget {
+    /// Position of the target.
+    pub(super) index: usize,
+    pub(super) key: &'static str,
+    pub(super) what: String,
+    pub(super) wanted: &'static str,
+}
+
+/// One stream with what its probe and its target say about it.
+pub(super) struct StreamPlan<'c> {
+    pub(super) stream: Arc<Stream>,
+    pub(super) probe: &'c ProbeConfig,
+    pub(super) target: &'c TargetConfig,
+    /// Its address, one of the target's.
+    pub(super) url: &'c BaseUrl,
+}
+
+/// The streams of a configuration. Those of one probe and one target follow each other, in the
+/// order of the target's addresses.
+pub(super) fn streams(config: &Config) -> anyhow::Result<Vec<StreamPlan<'_>>> {
+    let mut plans: Vec<StreamPlan<'_>> = Vec::new();
+    for probe in &config.probes {
+        for name in &probe.targets {
+            let (target_index, target) = config
+                .targets
+                .iter()
+                .enumerate()
+                .find(|(_, target)| target.name == *name)
+                .with_context(|| format!("probe `{}` names no target `{name}`", probe.name))?;
+            for url in &target.urls {
+                let id = u16::try_from(plans.len()).context("more than 65536 streams")?;
+                let at = (StreamId(id), target_index);
+                plans.push(StreamPlan {
+                    stream: Arc::new(stream(at, (probe, target), url)),
+                    probe,
+                    target,
+                    url,
+                });
+            }
+        }
+    }
+    Ok(plans)
+}
+
+fn stream(
+    (id, target_index): (StreamId, usize),
+    (probe, target): (&ProbeConfig, &TargetConfig),
+    url: &BaseUrl,
+) -> Stream {
+    let model = target.model.as_deref().map(Box::from);
+    Stream {
+        id,
+        target_index,
+        target: target.name.as_str().into(),
+        endpoint: url.to_string().into(),
+        probe: probe.name.as_str().into(),
+        api: target.api,
+        cache: probe.workload.cache,
+        connection: probe.connection,
+        streaming: probe.streaming && target.api.can_stream(),
+        closed_loop: matches!(probe.arrivals, Arrivals::Closed { .. }),
+        model: model.map_or_else(Default::default, Into::into),
+    }
+}
+
+/// The plans of each probe and target: those that share a schedule.
+pub(super) fn loops<'p, 'c>(
+    plans: &'p [StreamPlan<'c>],
+) -> impl Iterator<Item = &'p [StreamPlan<'c>]> {
+    plans
+        .chunk_by(|one, other| ptr::eq(one.probe, other.probe) && ptr::eq(one.target, other.target))
+}
+
+impl StreamPlan<'_> {
+    /// The client that sends its requests.
+    pub(super) fn client(
+        &self,
+        connect: Arc<dyn Connect>,
+        anchor: TimeAnchor,
+    ) -> anyhow::Result<Client> {
+        let Self { target, url, .. } = self;
+        let unusable = |key, what: String, wanted| UnusableTarget {
+            index: self.stream.target_index,
+            key,
+            what,
+            wanted,
+        };
+        let endpoint = Endpoint::new((*url).clone(), target.network.clone()).map_err(|error| {
+            unusable(
+                "tls",
+                error.to_string(),
+                "PEM files of certificates and of a key",
+            )
+        })?;
+        let protocol = Protocol::new(target.api, target.request.clone()).map_err(|error| {
+            let wanted = "a `body` that can be sent, and a `text` that is a JSON path";
+            unusable("request", error.to_string(), wanted)
+        })?;
+        let client = Client::new(ClientSetup {
+            endpoint,
+            protocol,
+            headers: headers(target)?,
+            limits: self.probe.limits,
+            connect,
+            anchor,
+        })
+        .with_context(|| format!("URL `{url}` of target `{}`", target.name))?;
+        Ok(match target.tokenizer {
+            Some(_) => client.keeping_text(),
+            None => client,
+        })
+    }
+}
+
+/// Headers of every request to `target`.
+pub(super) fn headers(target: &TargetConfig) -> anyhow::Result<HeaderMap> {
+    let mut headers = HeaderMap::new();
+    for (name, value) in &target.headers {
+        let name = HeaderName::from_bytes(name.as_bytes())
+            .with_context(|| format!("header `{name}` of target `{}`", target.name))?;
+        let mut value = HeaderValue::from_str(value.reveal())
+            .with_context(|| format!("value of header `{name}` of target `{}`", target.name))?;
+        value.set_sensitive(true);
+        headers.insert(name, value);
+    }
+    if let Some(key) = &target.api_key {
+        let name = HeaderName::from_static(target.api.key_header());
+        let value = if name == hyper::header::AUTHORIZATION {
+            HeaderValue::from_str(&format!("Bearer {}", key.reveal()))
+        } else {
+            HeaderValue::from_str(key.reveal())
+        };
+        let mut value = value.with_context(|| format!("`api_key` of target `{}`", target.name))?;
+        value.set_sensitive(true);
+        headers.insert(name, value);
+    }
+    Ok(headers)
+}

@@ -1,0 +1,167 @@
+//! The ladder of token counts: the best source that the response itself offers.
+//!
+//! Usage on each chunk, if it grows as it should → token ids or log probabilities listed in each
+//! chunk → the last usage → the number of chunks. A local tokenizer comes later and elsewhere.
+
+use crate::client::protocol::{Said, Usage};
+use crate::measurement::{Note, RequestRecord, TokenSource};
+
+/// No prompt and no answer has more tokens.
+const MAX_COUNT: u32 = 100_000_000;
+
+/// What was counted so far.
+#[derive(Debug, Default)]
+pub(super) struct Ladder {
+    usage: Option<Usage>,
+    on_chunks: OnChunks,
+    listed: Listed,
+    /// Reasoning came in pieces of its own.
+    pub(super) reasoning: bool,
+}
+
+/// Counts of output tokens that came together with text.
+#[derive(Debug, Default)]
+struct OnChunks {
+    /// Token-bearing chunks that had a count.
+    seen: u32,
+    /// How often the count grew.
+    grown: u32,
+    /// Count on the first token-bearing chunk.
+    first: Option<u32>,
+    last: u32,
+    /// Largest growth at once.
+    step: u32,
+    /// It went down.
+    fell: bool,
+}
+
+/// Tokens that the chunks listed one by one.
+#[derive(Debug, Default)]
+struct Listed {
+    tokens: u32,
+    /// Those up to and with the first token-bearing chunk.
+    first: Option<u32>,
+    source: Option<TokenSource>,
+    /// A token-bearing chunk listed nothing.
+    missing: bool,
+}
+
+/// What a response must be known for before its tokens are counted.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Counted {
+    /// At least one token came.
+    pub(super) tokens: bool,
+    /// Usage was asked for, or cannot be.
+    pub(super) usage_asked: bool,
+}
+
+impl Ladder {
+    /// Takes one event, or a whole response; `first` if it is the first with a token.
+    pub(super) fn take(&mut self, said: &Said<'_>, first: bool) {
+        let bearing = said.has_token();
+        if let Some(usage) = said.usage {
+            let usage = possible(usage);
+            self.usage = Some(usage.over(self.usage));
+            if let Some(count) = usage.output
+                && (bearing || said.finish.is_some())
+            {
+                self.on_chunks.take(count, bearing);
+                if first && count > 0 {
+                    self.on_chunks.first = Some(count);
+                }
+            }
+        }
+        if let Some((count, source)) = said.listed {
+            self.listed.tokens = self.listed.tokens.saturating_add(count);
+            self.listed.source = Some(source);
+        }
+        if first {
+            self.listed.first = Some(self.listed.tokens);
+        }
+        if bearing && said.listed.is_none_or(|(count, _)| count == 0) {
+            self.listed.missing = true;
+        }
+    }
+
+    /// The response ended: fills the counts of `record`.
+    pub(super) fn finish(&self, counted: Counted, record: &mut RequestRecord) {
+        let usage = self.usage.unwrap_or_default();
+        if usage.bad {
+            record.notes.add(Note::BadUsage);
+        }
+        if self.usage.is_some() && !counted.usage_asked {
+            record.notes.add(Note::UsageUnasked);
+        }
+        // No tokens where tokens came is no count.
+        let total = usage.output.filter(|count| *count > 0 || !counted.tokens);
+        let by_chunks = total.filter(|total| self.on_chunks.ends_at(*total));
+        if self.on_chunks.seen > 1 && by_chunks.is_none() {
+            record.notes.add(Note::UsageNotCumulative);
+        }
+        let by_list = self.listed.source.filter(|_| self.listed.is_whole());
+        let chunks = u32::try_from(record.chunks.len())
+            .ok()
+            .filter(|count| *count > 0);
+        let tokens = &mut record.tokens;
+        (tokens.output, tokens.source, tokens.in_first_chunk) = match (by_chunks, by_list, total) {
+            (Some(total), _, _) => (
+                Some(total),
+                Some(TokenSource::ChunkUsage),
+                self.on_chunks.first,
+            ),
+            (None, Some(source), _) => (Some(self.listed.tokens), Some(source), self.listed.first),
+            (None, None, Some(total)) => (Some(total), Some(TokenSource::Usage), None),
+            (None, None, None) => (chunks, chunks.map(|_| TokenSource::Chunks), None),
+        };
+        tokens.input = usage.input;
+        tokens.cached = usage.cached;
+        // A part above the whole is no count either.
+        tokens.reasoning = usage.reasoning.filter(|part| Some(*part) <= tokens.output);
+        tokens.reasoning_came = self.reasoning;
+    }
+}
+
+/// `usage` without counts that cannot be.
+fn possible(usage: Usage) -> Usage {
+    let possible = |count: &u32| *count <= MAX_COUNT;
+    let kept = Usage {
+        input: usage.input.filter(possible),
+        output: usage.output.filter(possible),
+        reasoning: usage.reasoning.filter(possible),
+        cached: usage.cached.filter(possible),
+        bad: usage.bad,
+    };
+    Usage {
+        bad: usage.bad || kept != usage,
+        ..kept
+    }
+}
+
+impl OnChunks {
+    fn take(&mut self, count: u32, bearing: bool) {
+        self.seen += u32::from(bearing);
+        self.fell |= count < self.last;
+        if count > self.last {
+            self.grown += 1;
+            self.step = self.step.max(count - self.last);
+        }
+        self.last = count;
+    }
+
+    /// Whether the counts grew to `total`. What shows no text, as an end-of-sequence token or a
+    /// stop text that was held back, may be missing, but no more than came at once before.
+    fn ends_at(&self, total: u32) -> bool {
+        self.seen > 1
+            && self.grown > 1
+            && !self.fell
+            && total
+                .checked_sub(self.last)
+                .is_some_and(|rest| rest <= self.step)
+    }
+}
+
+impl Listed {
+    const fn is_whole(&self) -> bool {
+        self.tokens > 0 && !self.missing
+    }
+}
