@@ -16,7 +16,8 @@ const BUFFER: usize = 64 * 1024;
 /// Some kept connections.
 pub(crate) struct Readers(Vec<Reader>);
 
-struct Reader {
+/// One kept connection.
+pub(crate) struct Reader {
     stream: TcpStream,
     buffer: Vec<u8>,
     address: SocketAddr,
@@ -28,17 +29,7 @@ impl Readers {
     pub(crate) async fn connect(address: SocketAddr, count: usize) -> Self {
         let mut readers = Vec::new();
         for number in 0..count {
-            let stream = TcpStream::connect(address)
-                .await
-                .expect("the server listens");
-            stream.set_nodelay(true).expect("a socket option");
-            readers.push(Reader {
-                stream,
-                buffer: vec![0; BUFFER],
-                address,
-                number,
-                sent: 0,
-            });
+            readers.push(Reader::connect(address, number).await);
         }
         Self(readers)
     }
@@ -56,11 +47,26 @@ impl Readers {
 }
 
 impl Reader {
+    pub(crate) async fn connect(address: SocketAddr, number: usize) -> Self {
+        let stream = TcpStream::connect(address)
+            .await
+            .expect("the server listens");
+        stream.set_nodelay(true).expect("a socket option");
+        Self {
+            stream,
+            buffer: vec![0; BUFFER],
+            address,
+            number,
+            sent: 0,
+        }
+    }
+
+    /// One request and its answer.
     #[expect(
         clippy::disallowed_methods,
         reason = "the floor has a clock of its own"
     )]
-    async fn exchange(&mut self) -> One {
+    pub(crate) async fn exchange(&mut self) -> One {
         let id = format!("bare-{}-{}", self.number, self.sent);
         let request = request(self.address, &id);
         self.sent += 1;

@@ -72,6 +72,30 @@ impl Canary {
     }
 
     async fn request(&self) -> One {
+        let (record, prompt) = self.due();
+        self.client.rehearse(record.clone(), &prompt).await;
+        let record = self.send(call(record, prompt)).await;
+        One {
+            request: record.ids.request_id(),
+            ttft: micros(record.ttft().expect("a token came")),
+            itl: record.itl().map(micros),
+        }
+    }
+
+    /// One request as it is sent where one follows the other: without a rehearsal.
+    #[allow(dead_code, reason = "not every benchmark asks so")]
+    pub(crate) async fn record(&self) -> RequestRecord {
+        let (record, prompt) = self.due();
+        self.send(call(record, prompt)).await
+    }
+
+    /// The clock of its records.
+    #[allow(dead_code, reason = "not every benchmark asks for it")]
+    pub(crate) const fn anchor(&self) -> TimeAnchor {
+        self.anchor
+    }
+
+    fn due(&self) -> (RequestRecord, Prompt) {
         let now = self.anchor.now();
         let ids = TraceIds {
             trace: rand::random(),
@@ -84,23 +108,20 @@ impl Canary {
             input_tokens: 5,
             output_tokens: Some(TOKENS),
         };
-        self.client.rehearse(record.clone(), &prompt).await;
-        let record = self
-            .client
-            .send(
-                Call {
-                    record,
-                    prompt,
-                    session: None,
-                },
-                &Cancel::default(),
-            )
-            .await;
+        (record, prompt)
+    }
+
+    async fn send(&self, call: Call) -> RequestRecord {
+        let record = self.client.send(call, &Cancel::default()).await;
         assert_eq!(record.outcome, Outcome::Ok, "{:?}", record.error);
-        One {
-            request: record.ids.request_id(),
-            ttft: micros(record.ttft().expect("a token came")),
-            itl: record.itl().map(micros),
-        }
+        record
+    }
+}
+
+fn call(record: RequestRecord, prompt: Prompt) -> Call {
+    Call {
+        record,
+        prompt,
+        session: None,
     }
 }

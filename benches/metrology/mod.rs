@@ -1,8 +1,8 @@
 //! One server, two clients in turn: a bare reader and the canary's client, and the server's own
 //! log of when it wrote.
 
-mod bare;
-mod canary;
+pub(crate) mod bare;
+pub(crate) mod canary;
 mod server;
 
 use std::path::Path;

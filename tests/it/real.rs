@@ -1,7 +1,12 @@
 //! The binary against programs of others: a real inference server, a real Prometheus, a real
-//! OTLP receiver. `tests/run` installs them and says where they are.
+//! OTLP receiver. `tests/run` installs them and says where they are. What is below `large` needs
+//! a component that is too large for every run: `tests/real NAME` runs it.
 
+mod asking;
 mod canary;
 mod components;
+mod large;
+mod llama;
 mod outage;
 mod proxy;
+mod tee;

@@ -11,14 +11,16 @@ use crate::program::{Program, free_address, get};
 /// Starting takes well under a second; a busy machine may take long.
 const START: Duration = Duration::from_mins(1);
 
-/// Where `tests/run` has put a component.
-fn component(variable: &str) -> String {
+/// Where `tests/run` or `tests/real` has put a component.
+pub(super) fn component(variable: &str) -> String {
     #[expect(
         clippy::disallowed_methods,
         reason = "the tests' own setting, not the product's"
     )]
     let place = std::env::var(variable);
-    place.unwrap_or_else(|_| panic!("`{variable}` is not set: start these tests with `tests/run`"))
+    place.unwrap_or_else(|_| {
+        panic!("`{variable}` is not set: start these tests with `tests/run`, or `tests/real NAME`")
+    })
 }
 
 /// llama-server with the tiny model: 4 slots of 1024 tokens, metrics on.

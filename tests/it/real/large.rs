@@ -1,0 +1,8 @@
+//! Against one large component at a time: `tests/real NAME` installs it, says where it is, and
+//! runs the module of that name. `tests/run` leaves all of them out.
+
+mod aiperf;
+mod dynamo;
+mod guidellm;
+mod litellm;
+mod peers;
