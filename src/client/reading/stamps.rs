@@ -1,8 +1,9 @@
 //! Which clock the tokens were read on, how late we read them, and which chunks share a read.
 //!
 //! The kernel names a read by the arrival of its last bytes. So a chunk behind which another
-//! event ended in the same read came at some time up to its instant: it is merged. Our own clock
-//! is late for every chunk alike, so there only tokens that share an instant are.
+//! event ended in the same read came at some time up to its instant: it is merged, unless all of
+//! the read is known to have come at once. Our own clock is late for every chunk alike, so there
+//! only tokens that share an instant are.
 
 use std::time::Duration;
 
@@ -14,6 +15,8 @@ use crate::transport::{ReadMark, StampClock};
 pub(super) struct Stamps {
     /// A read was stamped by our own clock.
     user: bool,
+    /// It is not known which read brought a token, only that none after it did.
+    ahead: bool,
     /// The lag of the read that brought the first token, and of the one that brought the last.
     lag: Option<(Option<Duration>, Option<Duration>)>,
 }
@@ -21,7 +24,8 @@ pub(super) struct Stamps {
 impl Stamps {
     /// An event of any kind ended in `read`, after the chunks that `record` holds.
     pub(super) fn event(read: ReadMark, record: &mut RequestRecord) {
-        if read.clock == StampClock::Kernel && shares_read(read, record) {
+        let is_apart = read.clock == StampClock::Kernel && !read.spread.is_zero();
+        if is_apart && shares_read(read, record) {
             record.chunks.merge_last(read.spread);
         }
     }
@@ -39,7 +43,8 @@ impl Stamps {
         }
         let kernel = read.clock == StampClock::Kernel;
         let lag = kernel.then(|| read.returned.since(read.at));
-        self.user |= !kernel;
+        self.user |= read.clock == StampClock::User;
+        self.ahead |= read.clock == StampClock::Read;
         self.lag.get_or_insert((lag, lag)).1 = lag;
     }
 
@@ -48,9 +53,11 @@ impl Stamps {
         let Some((first, last)) = self.lag else {
             return;
         };
-        if !self.user {
-            record.clock = ClockSource::Kernel;
-        }
+        record.clock = match (self.user, self.ahead) {
+            (true, _) => ClockSource::User,
+            (false, true) => ClockSource::Read,
+            (false, false) => ClockSource::Kernel,
+        };
         record.read_lag = first.max(last);
     }
 }
