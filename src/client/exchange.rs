@@ -344,7 +344,7 @@ impl Exchange<'_> {
         let soon = self.client.setup.anchor.now().since(self.start) < CROSSING;
         match failure {
             SendFailure::Unsent => true,
-            SendFailure::Tls(_) => false,
+            SendFailure::Tls(_) => soon && marks.first_read().is_none(),
             SendFailure::Broken(error) => soon && marks.first_read().is_none() && !error.is_parse(),
         }
     }

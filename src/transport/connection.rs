@@ -3,7 +3,7 @@
 //! HTTP/1.1 or HTTP/2, one exchange at a time in either: other streams on the connection would
 //! blur the stamps, and a new exchange finds an idle connection anyway.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -26,6 +26,8 @@ const MAX_HEAD: u32 = 64 * 1024;
 pub struct Connection {
     sender: Sender,
     marks: Arc<Marks>,
+    /// The alert by which the server ended TLS, if it did.
+    alert: Arc<OnceLock<String>>,
     exchanges: u32,
     /// When it was opened.
     pub(super) since: MonoTime,
@@ -63,8 +65,11 @@ impl Connection {
             .max_buf_size(MAX_HEAD as usize)
             .handshake(carrier)
             .await?;
-        drive(driver);
-        Ok(Self::new(Sender::Http1(sender), marks, anchor))
+        Ok(Self::new(
+            Sender::Http1(sender),
+            marks,
+            (drive(driver), anchor),
+        ))
     }
 
     /// Starts HTTP/2 on `wire`, which the server is known to speak.
@@ -83,14 +88,19 @@ impl Connection {
             .max_header_list_size(MAX_HEAD)
             .handshake(carrier)
             .await?;
-        drive(driver);
-        Ok(Self::new(Sender::Http2(sender, scheme), marks, anchor))
+        let sender = Sender::Http2(sender, scheme);
+        Ok(Self::new(sender, marks, (drive(driver), anchor)))
     }
 
-    fn new(sender: Sender, marks: Arc<Marks>, anchor: TimeAnchor) -> Self {
+    fn new(
+        sender: Sender,
+        marks: Arc<Marks>,
+        (alert, anchor): (Arc<OnceLock<String>>, TimeAnchor),
+    ) -> Self {
         Self {
             sender,
             marks,
+            alert,
             exchanges: 0,
             since: anchor.now(),
             idle_limit: None,
@@ -140,33 +150,37 @@ impl Connection {
                 self.idle_limit = keep_alive_timeout(&response);
                 Ok(response)
             }
-            Err(mut failure) => Err(match failure.take_message() {
-                Some(_) => SendFailure::Unsent,
-                None => SendFailure::of(failure.into_error()),
-            }),
+            Err(mut failure) => {
+                let is_unsent = failure.take_message().is_some();
+                let error = failure.into_error();
+                let alert = tls::alert_in(&error).or_else(|| self.alert.get().cloned());
+                Err(match alert {
+                    Some(alert) => SendFailure::Tls(alert),
+                    None if is_unsent => SendFailure::Unsent,
+                    None => SendFailure::Broken(error),
+                })
+            }
         }
     }
 }
 
-impl SendFailure {
-    fn of(error: hyper::Error) -> Self {
-        match tls::alert_in(&error) {
-            Some(alert) => Self::Tls(alert),
-            None => Self::Broken(error),
-        }
-    }
-}
-
-fn drive<F, E>(driver: F)
+/// Drives a connection to its end. The alert that ended it is kept: it may come before there is
+/// a request to fail.
+fn drive<F>(driver: F) -> Arc<OnceLock<String>>
 where
-    F: Future<Output = Result<(), E>> + Send + 'static,
-    E: std::fmt::Display,
+    F: Future<Output = hyper::Result<()>> + Send + 'static,
 {
+    let kept = Arc::new(OnceLock::new());
+    let alert = Arc::clone(&kept);
     tokio::spawn(async move {
         if let Err(error) = driver.await {
             tracing::trace!(%error, "connection ended");
+            if let Some(why) = tls::alert_in(&error) {
+                alert.get_or_init(|| why);
+            }
         }
     });
+    kept
 }
 
 /// In HTTP/2 the URI is whole, and what was the `host` header is a part of it.

@@ -46,6 +46,9 @@ impl Endpoint {
     ///
     /// If a file of certificates or keys is not usable.
     pub fn new(url: BaseUrl, network: NetworkConfig) -> Result<Self, EndpointError> {
+        // Long before the first connection, so that its first segment has a stamp.
+        #[cfg(target_os = "linux")]
+        super::kernel::keep_stamping();
         let tls = match url.scheme() {
             Scheme::Https => Some(Tls::new(url.host(), &network.tls, network.http)?),
             Scheme::Http | Scheme::Unix => None,

@@ -17,7 +17,7 @@ pub(super) fn placed(now: WallAnchor, stamp_ns: u64, emptied: MonoTime) -> Optio
 }
 
 #[cfg(target_os = "linux")]
-pub(super) use linux::{receive, stamp_reads};
+pub(super) use linux::{keep_stamping, receive, stamp_reads};
 
 #[cfg(target_os = "linux")]
 mod linux {
@@ -41,16 +41,21 @@ mod linux {
     }
 
     /// A socket that wants stamps as long as the program runs: while no socket does, the kernel
-    /// takes none, and switching that on takes effect a moment later.
+    /// takes none, and what arrives in the moment after one did has none either.
     static KEEPER: OnceLock<Option<UdpSocket>> = OnceLock::new();
 
-    /// Asks for stamps on what `stream` receives from now on.
-    pub(in super::super) fn stamp_reads(stream: &TcpStream) {
+    /// Has the kernel stamp what arrives, from soon on and as long as the program runs.
+    pub(in super::super) fn keep_stamping() {
         KEEPER.get_or_init(|| {
             let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).ok()?;
             setsockopt(&socket, ReceiveTimestampns, &true).ok()?;
             Some(socket)
         });
+    }
+
+    /// Asks for stamps on what `stream` receives from now on.
+    pub(in super::super) fn stamp_reads(stream: &TcpStream) {
+        keep_stamping();
         if let Err(error) = setsockopt(stream, ReceiveTimestampns, &true) {
             tracing::debug!(%error, "no kernel receive stamps; reads are stamped by our own clock");
         }

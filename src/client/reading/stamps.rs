@@ -1,8 +1,9 @@
 //! Which clock the tokens were read on, how late we read them, and which chunks share a read.
 //!
 //! The kernel names a read by the arrival of its last bytes. So a chunk behind which another
-//! event ended in the same read came at some time up to its instant: it is merged. Our own clock
-//! is late for every chunk alike, so there only tokens that share an instant are.
+//! event ended in the same read came at some time up to its instant: it is merged, unless all of
+//! the read is known to have come at once. Our own clock is late for every chunk alike, so there
+//! only tokens that share an instant are.
 
 use std::time::Duration;
 
@@ -21,7 +22,8 @@ pub(super) struct Stamps {
 impl Stamps {
     /// An event of any kind ended in `read`, after the chunks that `record` holds.
     pub(super) fn event(read: ReadMark, record: &mut RequestRecord) {
-        if read.clock == StampClock::Kernel && shares_read(read, record) {
+        let is_apart = read.clock == StampClock::Kernel && !read.spread.is_zero();
+        if is_apart && shares_read(read, record) {
             record.chunks.merge_last(read.spread);
         }
     }

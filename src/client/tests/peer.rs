@@ -16,7 +16,7 @@ use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper::{HeaderMap, Request, Response};
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair, date_time_ymd};
+use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, date_time_ymd};
 use rustls::crypto::ring;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
@@ -122,7 +122,10 @@ async fn respond(answer: Answer, request: Request<Incoming>) -> Result<Response<
     let frames = stream::unfold(steps.into_iter(), |mut steps| async move {
         let step = steps.next()?;
         let frame = match step.as_str() {
-            "cut" => Err(std::io::Error::other("cut")),
+            "cut" => {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+                Err(std::io::Error::other("cut"))
+            }
             "trailers" => {
                 let mut trailers = HeaderMap::new();
                 trailers.insert("x-done", hyper::header::HeaderValue::from_static("yes"));
@@ -172,12 +175,13 @@ impl Authority {
     /// The one that the tests trust.
     pub(super) fn ours() -> &'static Self {
         static OURS: OnceLock<Authority> = OnceLock::new();
-        OURS.get_or_init(Self::new)
+        OURS.get_or_init(|| Self::called("ours"))
     }
 
-    pub(super) fn new() -> Self {
+    pub(super) fn called(name: &str) -> Self {
         let key = KeyPair::generate().expect("a key");
         let mut params = CertificateParams::new(Vec::new()).expect("no names");
+        params.distinguished_name.push(DnType::CommonName, name);
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         let certificate = params.self_signed(&key).expect("signed");
         Self {

@@ -64,7 +64,7 @@ async fn the_head_of_a_tls_response_is_not_what_tls_itself_says() {
 
 #[tokio::test(start_paused = true)]
 async fn a_server_that_nobody_vouches_for_is_refused() {
-    let stranger = Authority::new();
+    let stranger = Authority::called("a stranger");
     let identity = stranger.identity("canary.test", 2099);
     let peer = Peer::new(Some(stranger.server(identity, &[], false)));
     let record = Trial::of(&peer, trusting()).one().await;

@@ -82,12 +82,27 @@ async fn read(stream: &mut Stamped) -> (usize, ReadMark) {
     (count, stream.marks().last_read().expect("it was read"))
 }
 
+/// Reads until the kernel stamps: it begins to a moment after it was first asked to.
+#[cfg(target_os = "linux")]
+async fn warm_up(server: &Server, stream: &mut Stamped) {
+    for _ in 0..500 {
+        server.write_after(2);
+        let (_, mark) = read(stream).await;
+        server.written.recv().expect("it wrote");
+        if mark.clock == StampClock::Kernel {
+            return;
+        }
+    }
+    panic!("the kernel gives no stamps");
+}
+
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn a_busy_reader_still_knows_when_the_bytes_came() {
     let anchor = TimeAnchor::start();
     let server = Server::start(anchor);
     let mut stream = connected(&server, anchor).await;
+    warm_up(&server, &mut stream).await;
     for _ in 0..3 {
         server.write_after(2);
         block(32);
@@ -111,6 +126,7 @@ async fn a_merged_read_says_how_far_its_bytes_may_lie_apart() {
     let anchor = TimeAnchor::start();
     let server = Server::start(anchor);
     let mut stream = connected(&server, anchor).await;
+    warm_up(&server, &mut stream).await;
     server.write_after(1);
     let (_, first) = read(&mut stream).await;
     server.written.recv().expect("it wrote");
@@ -120,7 +136,7 @@ async fn a_merged_read_says_how_far_its_bytes_may_lie_apart() {
     let (count, merged) = read(&mut stream).await;
     let early = server.written.recv().expect("it wrote");
     let late = server.written.recv().expect("it wrote");
-    assert_eq!((count, merged.number), (8, 2));
+    assert_eq!((count, merged.number), (8, first.number + 1));
     assert!(
         merged.at.since(late) < CLOSE,
         "the stamp is that of the last bytes"

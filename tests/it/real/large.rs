@@ -5,4 +5,6 @@ mod aiperf;
 mod dynamo;
 mod guidellm;
 mod litellm;
+mod netns;
+mod nginx;
 mod peers;

@@ -77,12 +77,27 @@ impl Network {
 
     /// From now on nothing that the far end sends to us arrives, and nobody is told.
     fn swallow(&self) {
-        must(&["-n", &self.far, "route", "add", "blackhole", &format!("{NEAR}/32")]);
+        must(&[
+            "-n",
+            &self.far,
+            "route",
+            "add",
+            "blackhole",
+            &format!("{NEAR}/32"),
+        ]);
     }
 
     async fn simulator(&self, folder: &Path, itl: &str) -> Program {
         let mut command = Self::inside(&self.far, tokencanary().get_program());
-        command.args(["simulate", "--profile", "fixed", "--ttft", "20ms", "--itl", itl]);
+        command.args([
+            "simulate",
+            "--profile",
+            "fixed",
+            "--ttft",
+            "20ms",
+            "--itl",
+            itl,
+        ]);
         command.args(["--model", "sim/model", "--listen", &format!("{FAR}:8000")]);
         let mut program = Program::start("simulator", folder, &mut command);
         let file = folder.join("simulator.err");
@@ -109,7 +124,9 @@ impl Network {
         );
         std::fs::write(&config, text).expect("the folder is ours");
         let mut command = Self::inside(&self.near, tokencanary().get_program());
-        command.args(["check", "--output", "json", "-c"]).arg(&config);
+        command
+            .args(["check", "--output", "json", "-c"])
+            .arg(&config);
         let mut program = Program::start("check", folder, &mut command);
         tokio::time::sleep(Duration::from_secs(1)).await;
         meanwhile();

@@ -12,9 +12,7 @@ use std::time::Duration;
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair, date_time_ymd};
 use tokencanary::client::{Call, Cancel, Client, ClientSetup, Protocol};
 use tokencanary::clock::TimeAnchor;
-use tokencanary::config::{
-    BaseUrl, HttpVersion, Limits, NetworkConfig, RequestConfig, TlsConfig,
-};
+use tokencanary::config::{BaseUrl, HttpVersion, Limits, NetworkConfig, RequestConfig, TlsConfig};
 use tokencanary::load::workload::Prompt;
 use tokencanary::measurement::{
     Api, CacheMode, ClockSource, ConnectionPolicy, Note, Outcome, RequestRecord, Stream, StreamId,
@@ -73,8 +71,8 @@ fn write_certificates(folder: &Path) {
 /// The simulator on a port of its own, for as long as the test's runtime.
 async fn simulator() -> SocketAddr {
     let profile = Profile::fixed(TTFT, ITL);
-    let simulator = Simulator::new(SimulatorConfig::new(profile), TimeAnchor::start())
-        .expect("no log file");
+    let simulator =
+        Simulator::new(SimulatorConfig::new(profile), TimeAnchor::start()).expect("no log file");
     let engine = simulator.clone();
     tokio::spawn(async move { engine.run().await });
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
@@ -97,7 +95,8 @@ impl Nginx {
         let upstream = simulator().await;
         let [tls, mutual, plain, buffering] = std::array::from_fn(|_| free_address());
         let here = folder.display();
-        let certificate = format!("ssl_certificate {here}/server.pem; ssl_certificate_key {here}/server.key;");
+        let certificate =
+            format!("ssl_certificate {here}/server.pem; ssl_certificate_key {here}/server.key;");
         let pass = |buffered: &str| {
             format!(
                 "location / {{ proxy_pass http://{upstream}; proxy_http_version 1.1; \
@@ -120,7 +119,10 @@ impl Nginx {
         std::fs::write(&file, config).expect("the folder is ours");
         let binary = component("TOKENCANARY_NGINX");
         // Its libraries lie beside it where the machine has none.
-        let root = Path::new(&binary).ancestors().nth(3).expect("below usr/sbin");
+        let root = Path::new(&binary)
+            .ancestors()
+            .nth(3)
+            .expect("below usr/sbin");
         let mut command = Command::new(&binary);
         command
             .env("LD_LIBRARY_PATH", root.join("usr/lib/x86_64-linux-gnu"))
@@ -213,7 +215,10 @@ fn assert_paced(record: &RequestRecord) {
     assert!(!record.notes.has(Note::Buffered));
     assert_eq!(record.tokens.output, Some(TOKENS));
     let ttft = record.ttft().expect("a token came");
-    assert!(ttft >= TTFT && ttft < TTFT + Duration::from_millis(100), "{ttft:?}");
+    assert!(
+        ttft >= TTFT && ttft < TTFT + Duration::from_millis(100),
+        "{ttft:?}"
+    );
     let itl = record.itl().expect("several tokens came");
     assert!(itl > ITL / 2 && itl < ITL * 2, "{itl:?}");
 }
@@ -226,7 +231,11 @@ async fn nginx_with_tls_is_measured_in_http1_and_http2() {
         let [first, second] = ask(url, nginx.network(http, None)).await;
         assert_paced(&first);
         assert_paced(&second);
-        assert_eq!((first.reused, second.reused), (Some(false), Some(true)), "{http:?}");
+        assert_eq!(
+            (first.reused, second.reused),
+            (Some(false), Some(true)),
+            "{http:?}"
+        );
         assert!(first.timeline.tls_done.is_some());
         assert_eq!(first.certificate_expiry, Some(END_OF_2030));
     }
@@ -254,7 +263,12 @@ async fn nginx_that_buffers_is_found_out() {
     for record in ask(format!("http://{}", nginx.plain), NetworkConfig::default()).await {
         assert_paced(&record);
     }
-    for record in ask(format!("http://{}", nginx.buffering), NetworkConfig::default()).await {
+    for record in ask(
+        format!("http://{}", nginx.buffering),
+        NetworkConfig::default(),
+    )
+    .await
+    {
         assert_eq!(record.outcome, Outcome::Ok, "{:?}", record.error);
         assert_eq!(record.tokens.output, Some(TOKENS));
         assert!(record.notes.has(Note::Buffered), "{:?}", record.chunks);
