@@ -15,6 +15,7 @@ use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use hyper::{Method, Request, Response};
 
 use self::failure::{Failed, broken, with_source};
+use super::encoding::decoded_start;
 use super::protocol::Protocol;
 use super::reading::{Ended, Reading};
 use super::rehearsal::Rehearsal;
@@ -22,7 +23,9 @@ use super::watch::{Cancel, Gone, Watch};
 use crate::clock::{MonoTime, TimeAnchor};
 use crate::config::Limits;
 use crate::load::workload::Prompt;
-use crate::measurement::{Chunks, ConnectionPolicy, Outcome, RequestRecord, Stream, TokenCounts};
+use crate::measurement::{
+    Chunks, ConnectionPolicy, Note, Outcome, RequestRecord, Stream, TokenCounts,
+};
 use crate::transport::{Connect, Connection, Endpoint, Marks, Opened, Pool, ReadMark, SendFailure};
 
 /// After the protocol's last event a server has this long to end the body.
@@ -415,7 +418,7 @@ impl Exchange<'_> {
             reading = reading.keeping_text();
         }
         if let Some(encoding) = unasked_encoding(response.headers()) {
-            reading.encoded(encoding);
+            reading.encoded(&encoding);
         }
         let mut body = response.into_body();
         let mut done_at = None;
@@ -468,6 +471,7 @@ impl Exchange<'_> {
         response: Response<Incoming>,
         marks: &Marks,
     ) -> Result<bool, Failed> {
+        let encoding = unasked_encoding(response.headers());
         let (head, mut body) = response.into_parts();
         let mut kept = Vec::new();
         let complete = loop {
@@ -491,6 +495,10 @@ impl Exchange<'_> {
                 Ok(Some(Err(_))) | Err(Gone::Late) => break false,
             }
         };
+        if let Some(encoding) = encoding {
+            kept = decoded_start(&encoding, &kept, MAX_ERROR_BODY);
+            self.record.notes.add(Note::Compressed);
+        }
         self.record.error = Some(failure::refusal(head.status, &head.headers, &kept));
         self.record.outcome = Outcome::HttpStatus;
         self.record.timeline.end = Some(self.last_read(marks).at);
@@ -508,8 +516,15 @@ impl Exchange<'_> {
     }
 }
 
-/// The content encoding of a response, though we asked for none.
-fn unasked_encoding(headers: &HeaderMap) -> Option<&str> {
-    let encoding = headers.get(header::CONTENT_ENCODING)?.to_str().ok()?;
-    (!encoding.eq_ignore_ascii_case("identity")).then_some(encoding)
+/// The content encodings of a response, though we asked for none, in the order in which they
+/// were applied.
+fn unasked_encoding(headers: &HeaderMap) -> Option<String> {
+    let values = headers.get_all(header::CONTENT_ENCODING).iter();
+    let names: Vec<&str> = values
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .map(str::trim)
+        .filter(|name| !name.is_empty() && !name.eq_ignore_ascii_case("identity"))
+        .collect();
+    (!names.is_empty()).then(|| names.join(","))
 }

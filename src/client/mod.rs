@@ -7,6 +7,7 @@
 //! |---|---|---|---|
 //! | `client` | `Client` | speak one LLM protocol, return one record | retry, average, decide |
 
+mod encoding;
 mod exchange;
 mod framing;
 mod models;
@@ -15,6 +16,8 @@ mod reading;
 mod rehearsal;
 mod watch;
 
+#[cfg(test)]
+mod quirks;
 #[cfg(test)]
 mod tests;
 

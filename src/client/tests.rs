@@ -1,5 +1,10 @@
 //! The client against hand-written bytes over an in-memory pipe, in virtual time.
 
+mod kept;
+mod peer;
+mod reached;
+mod secure;
+
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 

@@ -18,6 +18,7 @@ mod rerank;
 mod responses;
 mod said;
 mod scan;
+mod tally;
 mod text;
 mod tgi;
 mod triton;
@@ -179,12 +180,6 @@ impl Protocol {
         }
     }
 
-    /// Whether nothing but the end of the body marks the end of a stream: neither a last event
-    /// nor a finish reason is owed.
-    pub(super) const fn ends_with_body(&self) -> bool {
-        matches!(self.api, Api::Triton | Api::Kserve)
-    }
-
     /// How a stream is cut that begins with a brace or a bracket.
     pub(super) const fn framing(&self) -> Framing {
         match self.api {
@@ -192,6 +187,17 @@ impl Protocol {
             Api::Gemini => Framing::Array,
             _ => Framing::Sse,
         }
+    }
+
+    /// Whether an answer may be text that is neither JSON nor a stream of events.
+    pub(super) const fn takes_text(&self) -> bool {
+        self.free.is_some()
+    }
+
+    /// Whether nothing but the end of the body marks the end of a stream: neither a last event
+    /// nor a finish reason is owed. What an unknown server sends last, we cannot know.
+    pub(super) const fn ends_with_body(&self) -> bool {
+        self.free.is_some() || matches!(self.api, Api::Triton | Api::Kserve)
     }
 
     /// Reads one event of a stream, or a whole response.

@@ -93,3 +93,6 @@ fn plain_text(bytes: &[u8]) -> Option<&str> {
     }
     std::str::from_utf8(bytes).ok()
 }
+
+#[cfg(test)]
+mod tests;

@@ -18,11 +18,12 @@ mod tests;
 use std::sync::Arc;
 
 use self::facts::{Facts, Whole};
+use super::encoding::Decoder;
 use super::framing::{
     ArrayDecoder, Event, EventTooLarge, Framing, LineDecoder, MAX_EVENT, SseDecoder,
 };
 use super::protocol::{Protocol, request_error};
-use crate::measurement::{RequestError, RequestRecord};
+use crate::measurement::{Note, RequestError, RequestRecord};
 use crate::transport::ReadMark;
 
 /// How a body ended.
@@ -43,10 +44,15 @@ enum Form {
     Array(ArrayDecoder),
     /// One JSON value, kept until it is whole.
     Json(Vec<u8>),
+    /// Text that is the answer itself, kept until it is whole.
+    Text(Vec<u8>),
     /// Something else: only its beginning is kept.
     Other,
 }
 
+/// A whole answer of vectors may not be larger: some thousands of long ones in JSON. One of text
+/// may be as large as an event.
+const MAX_VECTORS: usize = 64 * 1024 * 1024;
 /// How much of a body that is no answer is kept for the error message.
 const MAX_KEPT: usize = 300;
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
@@ -55,6 +61,8 @@ const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 #[derive(Debug)]
 pub struct Reading {
     protocol: Arc<Protocol>,
+    /// Undoes a content encoding that we did not ask for.
+    decoder: Option<Box<Decoder>>,
     form: Form,
     /// The first bytes of the body, until an event came.
     beginning: Vec<u8>,
@@ -67,6 +75,7 @@ impl Reading {
     pub fn new(protocol: Arc<Protocol>) -> Self {
         Self {
             protocol,
+            decoder: None,
             form: Form::Unknown,
             beginning: Vec::new(),
             facts: Facts::default(),
@@ -93,39 +102,71 @@ impl Reading {
         self.facts.is_settled()
     }
 
-    /// The body cannot be read: it is encoded in a way we did not ask for.
+    /// The body is encoded, though we did not ask for it: what comes is decoded first. Call it
+    /// before the first bytes.
     pub fn encoded(&mut self, encoding: &str) {
-        let message = format!("content encoding `{encoding}` is not available in this version");
-        self.facts
-            .settle(request_error("content encoding", &message));
+        if let Some(decoder) = Decoder::named(encoding) {
+            self.decoder = Some(Box::new(decoder));
+        } else {
+            self.unreadable(&format!("content encoding `{encoding}` is not known"));
+        }
     }
 
     /// Takes bytes of the body that `read` completed.
     pub fn take(&mut self, bytes: &[u8], read: ReadMark, record: &mut RequestRecord) {
         record.timeline.first_byte.get_or_insert(read.at);
         record.bytes += bytes.len() as u64;
+        let Some(mut decoder) = self.decoder.take() else {
+            return self.decoded(bytes, read, record);
+        };
+        record.notes.add(Note::Compressed);
+        match decoder.feed(bytes, &mut |piece| self.decoded(piece, read, record)) {
+            Ok(()) => self.decoder = Some(decoder),
+            Err(error) => self.unreadable(&error.to_string()),
+        }
+    }
+
+    /// The rest of the body cannot be read.
+    fn unreadable(&mut self, message: &str) {
+        self.facts
+            .settle(request_error("content encoding", message));
+        self.form = Form::Other;
+    }
+
+    /// Takes bytes that need no further decoding.
+    fn decoded(&mut self, bytes: &[u8], read: ReadMark, record: &mut RequestRecord) {
         let mut bytes = bytes;
         if matches!(self.form, Form::Unknown) {
             // White space before a body is no part of it, whether or not it came in a read of
             // its own.
             bytes = bytes.trim_ascii_start();
-            self.form = Form::of(bytes, self.protocol.framing(), record.stream.streaming);
+            self.form = Form::of(bytes, &self.protocol, record.stream.streaming);
         }
         if record.timeline.first_event.is_none() {
             self.keep_beginning(bytes);
         }
+        let limit = if self.protocol.api().makes_tokens() {
+            MAX_EVENT
+        } else {
+            MAX_VECTORS
+        };
         let (facts, protocol) = (&mut self.facts, &*self.protocol);
         let on_event = |event: Event<'_>| facts.event(protocol, event, (read, &mut *record));
         let fed = match &mut self.form {
             Form::Events(decoder) => decoder.feed(bytes, on_event),
             Form::Lines(decoder) => decoder.feed(bytes, on_event),
             Form::Array(decoder) => decoder.feed(bytes, on_event),
-            Form::Json(kept) if kept.len() + bytes.len() > MAX_EVENT => Err(EventTooLarge),
-            Form::Json(kept) => {
-                kept.extend_from_slice(bytes);
-                Ok(())
+            Form::Json(kept) | Form::Text(kept) => {
+                if kept.len() + bytes.len() > limit {
+                    let message = format!("the body is larger than {limit} bytes");
+                    self.facts.settle(request_error("too large", &message));
+                    self.form = Form::Other;
+                } else {
+                    kept.extend_from_slice(bytes);
+                }
+                return;
             }
-            Form::Unknown | Form::Other => Ok(()),
+            Form::Unknown | Form::Other => return,
         };
         if let Err(too_large) = fed {
             self.facts.settle(too_large_error(too_large));
@@ -151,6 +192,13 @@ impl Reading {
 
     /// The body ended at `last`: fills counts, error and outcome of `record`.
     pub fn end(mut self, ended: Ended, last: ReadMark, record: &mut RequestRecord) {
+        if let Some(decoder) = self.decoder.take()
+            && ended == Ended::Complete
+            && !self.is_done()
+            && let Err(error) = decoder.finish()
+        {
+            self.unreadable(&error.to_string());
+        }
         let (facts, protocol) = (&mut self.facts, &*self.protocol);
         let on_event = |event: Event<'_>| facts.event(protocol, event, (last, &mut *record));
         let mut whole = None;
@@ -158,7 +206,8 @@ impl Reading {
             Form::Events(decoder) => decoder.finish(on_event),
             Form::Lines(decoder) => decoder.finish(on_event),
             Form::Array(decoder) => decoder.finish(on_event),
-            Form::Json(body) => {
+            Form::Text(_) if ended == Ended::Broken => {}
+            Form::Json(body) | Form::Text(body) => {
                 let body = body.strip_prefix(BYTE_ORDER_MARK).unwrap_or(body);
                 whole = Some(facts.whole(protocol, body, (last, &mut *record)));
             }
@@ -193,20 +242,30 @@ fn has_field(text: &[u8]) -> bool {
             .any(is_field)
 }
 
+/// Whether a body that begins with `bytes`, few as they may be, can be an event stream.
+fn begins_events(bytes: &[u8]) -> bool {
+    [&b"data"[..], b"event", b"id", b"retry", b":"]
+        .iter()
+        .any(|field| bytes.starts_with(field) || field.starts_with(bytes))
+}
+
 fn too_large_error(error: EventTooLarge) -> RequestError {
     request_error("too large", &error.to_string())
 }
 
 impl Form {
-    fn of(bytes: &[u8], framing: Framing, streaming: bool) -> Self {
+    /// The form of a body that begins with `bytes`, which do not begin with white space.
+    fn of(bytes: &[u8], protocol: &Protocol, streaming: bool) -> Self {
         let bytes = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes);
-        let first = bytes.iter().find(|byte| !byte.is_ascii_whitespace());
-        match (first, framing) {
+        match (bytes.first(), protocol.framing()) {
             (None, _) => Self::Unknown,
             (Some(b'{'), Framing::Lines) if streaming => Self::Lines(LineDecoder::default()),
             (Some(b'['), Framing::Array) if streaming => Self::Array(ArrayDecoder::default()),
             (Some(b'{' | b'['), _) => Self::Json(Vec::new()),
             (Some(b'<'), _) => Self::Other,
+            (Some(_), _) if protocol.takes_text() && !(streaming && begins_events(bytes)) => {
+                Self::Text(Vec::new())
+            }
             (Some(_), _) => Self::Events(SseDecoder::default()),
         }
     }

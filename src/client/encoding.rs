@@ -1,0 +1,355 @@
+//! Content encodings, undone as the bytes come: gzip, deflate, br, zstd, and lists of them.
+//!
+//! We ask for `identity`; some servers and proxies compress nevertheless. Whatever the bytes so
+//! far allow is handed out at once, piece by piece, so that an event has the instant of the read
+//! that completed it. Pieces are small, whatever a bomb unpacks to; what comes out is bounded,
+//! both in size and in proportion to what came in.
+//!
+//! No I/O, and no knowledge of what the bytes mean.
+
+use std::fmt;
+use std::io::Write;
+
+use brotli::enc::StandardAlloc;
+use brotli::{BrotliDecompressStream, BrotliResult, BrotliState};
+use flate2::write::MultiGzDecoder;
+use flate2::{Decompress, FlushDecompress, Status};
+use zstd::stream::raw::{DParameter, Decoder as ZstdDecoder, Operation};
+
+/// A response unpacks to no more: as much as a whole body may have.
+const MAX_DECODED: u64 = 64 * 1024 * 1024;
+/// Text shrinks to a tenth, dull text to a hundredth; only a bomb goes beyond.
+const MAX_RATIO: u64 = 1000;
+/// The ratio is looked at beyond this: a short, dull body does no harm.
+const RATIO_FREE: u64 = 1024 * 1024;
+/// Encodings of one response: nobody needs two.
+const MAX_STAGES: usize = 3;
+/// Room for one piece of output.
+const PIECE: usize = 16 * 1024;
+/// Input that gzip takes at once: at 1,032 to 1, it unpacks to 1 MiB at most.
+const GZIP_SLICE: usize = 1024;
+/// The largest window, as a power of two, that zstd may use over HTTP (RFC 9659): 8 MiB.
+const ZSTD_WINDOW_LOG: u32 = 23;
+
+/// Why a body cannot be unpacked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(super) enum EncodingError {
+    /// It is not what its header says.
+    #[error("the body is not valid `{0}`")]
+    Corrupt(&'static str),
+    /// It ended too early.
+    #[error("the body ended inside its `{0}` encoding")]
+    Cut(&'static str),
+    /// It unpacks to too much.
+    #[error(
+        "too large: the body unpacks to more than {MAX_DECODED} bytes, or to more than \
+         {MAX_RATIO} times its size"
+    )]
+    TooLarge,
+}
+
+/// Takes pieces of what was unpacked.
+type Sink<'s> = dyn FnMut(&[u8]) -> Result<(), EncodingError> + 's;
+
+/// Undoes the encodings of one response.
+pub(super) struct Decoder {
+    /// The one that was applied last comes first.
+    stages: Vec<Stage>,
+    encoded: u64,
+}
+
+/// One encoding, and how much came out of it.
+struct Stage {
+    codec: Codec,
+    decoded: u64,
+}
+
+enum Codec {
+    Gzip(MultiGzDecoder<Vec<u8>>),
+    Deflate(Deflate),
+    Brotli(Box<Brotli>),
+    Zstd(Zstd),
+}
+
+impl Decoder {
+    /// Undoes `encoding`, the value of a `content-encoding` header; `None` if one of its
+    /// encodings is unknown, or there are too many.
+    pub(super) fn named(encoding: &str) -> Option<Self> {
+        let mut stages = Vec::new();
+        for name in encoding.split(',').map(str::trim) {
+            if name.is_empty() || name.eq_ignore_ascii_case("identity") {
+                continue;
+            }
+            let codec = Codec::named(&name.to_ascii_lowercase())?;
+            stages.insert(0, Stage { codec, decoded: 0 });
+        }
+        (stages.len() <= MAX_STAGES).then_some(Self { stages, encoded: 0 })
+    }
+
+    /// Takes bytes of the body and gives `sink` all that they complete, in pieces.
+    pub(super) fn feed(
+        &mut self,
+        bytes: &[u8],
+        sink: &mut dyn FnMut(&[u8]),
+    ) -> Result<(), EncodingError> {
+        self.encoded += bytes.len() as u64;
+        let mut sink = |piece: &[u8]| {
+            sink(piece);
+            Ok(())
+        };
+        run(&mut self.stages, (bytes, self.encoded), &mut sink)
+    }
+
+    /// The body ended: whether it did where its encodings end. One without bytes may.
+    pub(super) fn finish(mut self) -> Result<(), EncodingError> {
+        if self.encoded == 0 {
+            return Ok(());
+        }
+        self.stages
+            .iter_mut()
+            .try_for_each(|stage| stage.codec.finish())
+    }
+}
+
+impl fmt::Debug for Decoder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list()
+            .entries(self.stages.iter().map(|stage| stage.codec.name()))
+            .finish()
+    }
+}
+
+/// The beginning of what `bytes` unpack to, about `limit` bytes of it, as far as they are
+/// valid; empty where the encoding is not known.
+pub(super) fn decoded_start(encoding: &str, bytes: &[u8], limit: usize) -> Vec<u8> {
+    let mut start = Vec::new();
+    let Some(mut decoder) = Decoder::named(encoding) else {
+        return start;
+    };
+    let fed = decoder.feed(bytes, &mut |piece| {
+        let room = limit.saturating_sub(start.len()).min(piece.len());
+        start.extend_from_slice(&piece[..room]);
+    });
+    match fed {
+        // What came before the damage may say why the server refused.
+        Ok(()) | Err(_) => start,
+    }
+}
+
+/// Sends `bytes` through the stages; `encoded` bytes came from the wire so far.
+fn run(
+    stages: &mut [Stage],
+    (bytes, encoded): (&[u8], u64),
+    sink: &mut Sink<'_>,
+) -> Result<(), EncodingError> {
+    let Some((Stage { codec, decoded }, inner)) = stages.split_first_mut() else {
+        return sink(bytes);
+    };
+    codec.feed(bytes, &mut |piece| {
+        *decoded += piece.len() as u64;
+        if *decoded > MAX_DECODED || *decoded > RATIO_FREE.max(encoded.saturating_mul(MAX_RATIO)) {
+            return Err(EncodingError::TooLarge);
+        }
+        run(inner, (piece, encoded), sink)
+    })
+}
+
+impl Codec {
+    fn named(name: &str) -> Option<Self> {
+        Some(match name {
+            "gzip" | "x-gzip" => Self::Gzip(MultiGzDecoder::new(Vec::new())),
+            "deflate" => Self::Deflate(Deflate::default()),
+            "br" => Self::Brotli(Box::default()),
+            "zstd" => Self::Zstd(Zstd::new()?),
+            _ => return None,
+        })
+    }
+
+    const fn name(&self) -> &'static str {
+        match self {
+            Self::Gzip(_) => "gzip",
+            Self::Deflate(_) => "deflate",
+            Self::Brotli(_) => "br",
+            Self::Zstd(_) => "zstd",
+        }
+    }
+
+    fn feed(&mut self, bytes: &[u8], sink: &mut Sink<'_>) -> Result<(), EncodingError> {
+        match self {
+            Self::Gzip(decoder) => {
+                for slice in bytes.chunks(GZIP_SLICE) {
+                    let fed = decoder.write_all(slice).and_then(|()| decoder.flush());
+                    let piece = std::mem::take(decoder.get_mut());
+                    sink(&piece)?;
+                    fed.map_err(|_| EncodingError::Corrupt("gzip"))?;
+                }
+                Ok(())
+            }
+            Self::Deflate(deflate) => deflate.feed(bytes, sink),
+            Self::Brotli(brotli) => brotli.feed(bytes, sink),
+            Self::Zstd(zstd) => zstd.feed(bytes, sink),
+        }
+    }
+
+    fn finish(&mut self) -> Result<(), EncodingError> {
+        let name = self.name();
+        let whole = match self {
+            Self::Gzip(decoder) => decoder.try_finish().is_ok(),
+            Self::Deflate(deflate) => deflate.ended,
+            Self::Brotli(brotli) => brotli.ended,
+            Self::Zstd(zstd) => zstd.between_frames,
+        };
+        whole.then_some(()).ok_or(EncodingError::Cut(name))
+    }
+}
+
+/// `deflate`: with the zlib frame that the standard wants, or bare, as some servers send it.
+#[derive(Default)]
+struct Deflate {
+    /// The first byte, while it is the only one.
+    first: Option<u8>,
+    inflate: Option<Decompress>,
+    ended: bool,
+}
+
+impl Deflate {
+    fn feed(&mut self, bytes: &[u8], sink: &mut Sink<'_>) -> Result<(), EncodingError> {
+        if self.inflate.is_some() {
+            return self.inflate(bytes, sink);
+        }
+        match (self.first.take(), bytes) {
+            (first, []) => self.first = first,
+            (None, [only]) => self.first = Some(*only),
+            (None, [first, second, ..]) => {
+                self.inflate = Some(Decompress::new(is_zlib(*first, *second)));
+                return self.inflate(bytes, sink);
+            }
+            (Some(first), [second, ..]) => {
+                self.inflate = Some(Decompress::new(is_zlib(first, *second)));
+                self.inflate(&[first], sink)?;
+                return self.inflate(bytes, sink);
+            }
+        }
+        Ok(())
+    }
+
+    fn inflate(&mut self, mut bytes: &[u8], sink: &mut Sink<'_>) -> Result<(), EncodingError> {
+        let Some(inflate) = &mut self.inflate else {
+            return Ok(());
+        };
+        let mut room = vec![0; PIECE];
+        while !self.ended {
+            let (read, written) = (inflate.total_in(), inflate.total_out());
+            let status = inflate
+                .decompress(bytes, &mut room, FlushDecompress::Sync)
+                .map_err(|_| EncodingError::Corrupt("deflate"))?;
+            let read = short(inflate.total_in() - read);
+            let written = short(inflate.total_out() - written);
+            sink(&room[..written])?;
+            bytes = &bytes[read..];
+            self.ended = status == Status::StreamEnd;
+            if written < PIECE && (bytes.is_empty() || read == 0) {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether two bytes begin a zlib frame (RFC 1950): method 8, and a multiple of 31.
+fn is_zlib(first: u8, second: u8) -> bool {
+    first & 0x0f == 8 && u16::from_be_bytes([first, second]).is_multiple_of(31)
+}
+
+/// A count that is no larger than a buffer of ours.
+fn short(count: u64) -> usize {
+    usize::try_from(count).expect("less than the length of a slice")
+}
+
+/// `br` (RFC 7932), without the large windows that browsers refuse too.
+struct Brotli {
+    state: BrotliState<StandardAlloc, StandardAlloc, StandardAlloc>,
+    room: Vec<u8>,
+    ended: bool,
+}
+
+impl Default for Brotli {
+    fn default() -> Self {
+        let alloc = StandardAlloc::default;
+        Self {
+            state: BrotliState::new_strict(alloc(), alloc(), alloc()),
+            room: vec![0; PIECE],
+            ended: false,
+        }
+    }
+}
+
+impl Brotli {
+    fn feed(&mut self, bytes: &[u8], sink: &mut Sink<'_>) -> Result<(), EncodingError> {
+        let (mut left, mut read, mut total) = (bytes.len(), 0, 0);
+        while !self.ended {
+            let (mut room, mut written) = (PIECE, 0);
+            let result = BrotliDecompressStream(
+                &mut left,
+                &mut read,
+                bytes,
+                &mut room,
+                &mut written,
+                &mut self.room,
+                &mut total,
+                &mut self.state,
+            );
+            sink(&self.room[..written])?;
+            match result {
+                BrotliResult::NeedsMoreOutput => {}
+                BrotliResult::NeedsMoreInput => break,
+                BrotliResult::ResultSuccess => self.ended = true,
+                BrotliResult::ResultFailure => return Err(EncodingError::Corrupt("br")),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// `zstd` (RFC 8878): one frame or several.
+struct Zstd {
+    decoder: ZstdDecoder<'static>,
+    room: Vec<u8>,
+    between_frames: bool,
+}
+
+impl Zstd {
+    /// `None` if there is no memory for it.
+    fn new() -> Option<Self> {
+        let mut decoder = ZstdDecoder::new().ok()?;
+        decoder
+            .set_parameter(DParameter::WindowLogMax(ZSTD_WINDOW_LOG))
+            .ok()?;
+        Some(Self {
+            decoder,
+            room: vec![0; PIECE],
+            between_frames: false,
+        })
+    }
+
+    fn feed(&mut self, mut bytes: &[u8], sink: &mut Sink<'_>) -> Result<(), EncodingError> {
+        while !bytes.is_empty() {
+            let mut written = PIECE;
+            // A full piece may have more behind it, though all input is taken.
+            while written == PIECE && !(bytes.is_empty() && self.between_frames) {
+                let status = self
+                    .decoder
+                    .run_on_buffers(bytes, &mut self.room)
+                    .map_err(|_| EncodingError::Corrupt("zstd"))?;
+                written = status.bytes_written;
+                bytes = &bytes[status.bytes_read..];
+                self.between_frames = status.remaining == 0;
+                sink(&self.room[..written])?;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;
