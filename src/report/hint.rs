@@ -16,7 +16,7 @@ pub fn hint(record: &RequestRecord) -> Option<&'static str> {
             "no connection: is the server running, and are host and port in `url` right?"
         }
         Outcome::Tls => {
-            "the TLS handshake failed: is this port a TLS port, and its certificate trusted?"
+            "the TLS handshake failed: is this port a TLS port, and its certificate trusted? see `tls.ca` and `tls.server_name`"
         }
         Outcome::TimeoutConnect => {
             "nothing answered the connection: a firewall, a wrong address, or raise `limits.connect`"
@@ -51,7 +51,7 @@ const fn status_hint(status: Option<u16>) -> &'static str {
         Some(401 | 403) => "the server wants credentials: check `api_key`",
         Some(404) => "not found: check the path in `url` and the name in `model`",
         Some(400 | 422) => {
-            "the server does not accept the request: check `model` and the token counts"
+            "the server does not accept the request: check `model` and the token counts, or leave fields out with `request.exact_length` and `request.usage`"
         }
         Some(429) => "the server limits requests: lower the rate or raise its limit",
         Some(502..=504) => "the server is loading, overloaded, or gone behind its gateway",

@@ -53,7 +53,7 @@ fn target<'a>(reader: &mut Reader<'a>, section: &Section<'a>) -> Option<TargetCo
         None => Some(Api::Chat),
         Some(_) => reader.optional(section, "api", api),
     };
-    let request = api.map(|api| request(reader, section, api));
+    let request = api.and_then(|api| request(reader, section, api));
     let tokenizer = tokenizer(reader, section);
     let model = reader.optional(section, "model", model);
     let api_key = secret::secret(reader, section, "api_key");
@@ -72,7 +72,7 @@ fn target<'a>(reader: &mut Reader<'a>, section: &Section<'a>) -> Option<TargetCo
         balance,
         network,
         api: api?,
-        request: request??,
+        request: request?,
         tokenizer,
         model,
         api_key,

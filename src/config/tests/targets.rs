@@ -139,80 +139,83 @@ fn a_tokenizer_is_a_file_or_words() {
     }
 }
 
-#[test]
-fn what_does_not_go_together_is_told() {
-    for (lines, expected) in [
-        (
-            "url: http://h\nurls: [http://g]",
-            "c.yaml:4: `targets[0].urls`: does not go together
+/// Lines of a target, and what is said of them.
+const CONFLICTS: &[(&str, &str)] = &[
+    (
+        "url: http://h\nurls: [http://g]",
+        "c.yaml:4: `targets[0].urls`: does not go together
   given: a list
   wanted: `url` or `urls`, not both
   hint: put all of them into `urls`",
-        ),
-        (
-            "urls: [http://h, 7, 'http://h:80']",
-            "c.yaml:3: `targets[0].urls[1]`: wrong type
+    ),
+    (
+        "urls: [http://h, 7, 'http://h:80']",
+        "c.yaml:3: `targets[0].urls[1]`: wrong type
   given: `7`
   wanted: a URL, as in `http://127.0.0.1:8000`
 c.yaml:3: `targets[0].urls[2]`: given twice
   given: `http://h:80`
   wanted: each URL once",
-        ),
-        (
-            "url: http://h\ntls: { server_name: x }",
-            "c.yaml:4: `targets[0].tls`: does not go together
+    ),
+    (
+        "url: http://h\ntls: { server_name: x }",
+        "c.yaml:4: `targets[0].tls`: does not go together
   given: a section
   wanted: a URL that begins with `https://`
   hint: without it nothing is encrypted",
-        ),
-        (
-            "url: https://h\ntls: { ca: /no/such/file, server_name: 'a b' }",
-            "c.yaml:4: `targets[0].tls.ca`: cannot be read
+    ),
+    (
+        "url: https://h\ntls: { ca: /no/such/file, server_name: 'a b' }",
+        "c.yaml:4: `targets[0].tls.ca`: cannot be read
   given: `/no/such/file`
   wanted: the path of a PEM file with certificates
   hint: there is no such file
 c.yaml:4: `targets[0].tls.server_name`: not understood
   given: `a b`
   wanted: a host name, as in `vllm.internal`",
-        ),
-        (
-            "url: unix:///run/x\nproxy: http://p",
-            "c.yaml:4: `targets[0].proxy`: does not go together
+    ),
+    (
+        "url: unix:///run/x\nproxy: http://p",
+        "c.yaml:4: `targets[0].proxy`: does not go together
   given: `http://p`
   hint: a Unix socket is on this machine: no proxy leads to it",
-        ),
-        (
-            "url: http://h\nproxy: https://p",
-            "c.yaml:4: `targets[0].proxy`: not understood
+    ),
+    (
+        "url: http://h\nproxy: https://p",
+        "c.yaml:4: `targets[0].proxy`: not understood
   given: `https://p`
   wanted: a URL, as in `http://proxy:3128`
   hint: a proxy is asked in plain HTTP, and has no path",
-        ),
-        (
-            "url: http://h\nproxy: { url: http://p, authorization: hush }",
-            "c.yaml:4: `targets[0].proxy.authorization`: a secret in clear
+    ),
+    (
+        "url: http://h\nproxy: { url: http://p, authorization: hush }",
+        "c.yaml:4: `targets[0].proxy.authorization`: a secret in clear
   wanted: `{ env: NAME }` or `{ file: PATH }`
   hint: set an environment variable and name it here",
-        ),
-        (
-            "url: http://h\napi: raw",
-            "c.yaml:2: `targets[0].request.body`: missing\n  wanted: the path of a text file",
-        ),
-        (
-            "url: http://h\nrequest: { text: $.x, extra: 5 }",
-            "c.yaml:4: `targets[0].request.text`: does not go together
+    ),
+    (
+        "url: http://h\napi: raw",
+        "c.yaml:2: `targets[0].request.body`: missing\n  wanted: the path of a text file",
+    ),
+    (
+        "url: http://h\nrequest: { text: $.x, extra: 5 }",
+        "c.yaml:4: `targets[0].request.text`: does not go together
   given: `$.x`
   hint: only `api: raw` and `api: template` take it
 c.yaml:4: `targets[0].request.extra`: wrong type
   given: `5`
   wanted: a section of further fields of the body",
-        ),
-        (
-            "url: http://h\napi: gemini",
-            "c.yaml:2: `targets[0].model`: missing
+    ),
+    (
+        "url: http://h\napi: gemini",
+        "c.yaml:2: `targets[0].model`: missing
   wanted: the name of a model, as a text",
-        ),
-    ] {
+    ),
+];
+
+#[test]
+fn what_does_not_go_together_is_told() {
+    for (lines, expected) in CONFLICTS {
         check(&target(lines), expected);
     }
 }
