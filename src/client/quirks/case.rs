@@ -69,6 +69,7 @@ pub(super) struct Case {
     style: RequestConfig,
     streaming: bool,
     asked: Option<u32>,
+    keeping: bool,
     reads: Vec<(u64, Vec<u8>)>,
     ended: Ended,
 }
@@ -86,6 +87,7 @@ pub(super) fn of_bytes(api: Api, reads: &[(u64, &[u8])]) -> Case {
         style: RequestConfig::default(),
         streaming: true,
         asked: None,
+        keeping: false,
         reads: reads
             .iter()
             .map(|(ms, bytes)| (*ms, bytes.to_vec()))
@@ -124,6 +126,12 @@ impl Case {
         self
     }
 
+    /// The text is kept.
+    pub(super) fn keeping_text(mut self) -> Self {
+        self.keeping = true;
+        self
+    }
+
     /// All its bytes.
     pub(super) fn bytes(&self) -> Vec<u8> {
         self.reads
@@ -157,6 +165,9 @@ impl Case {
     fn read<'a>(&self, pieces: impl Iterator<Item = (ReadMark, &'a [u8])>) -> RequestRecord {
         let protocol = Protocol::new(self.api, self.style.clone()).expect("no body of ours");
         let mut reading = Reading::new(Arc::new(protocol));
+        if self.keeping {
+            reading = reading.keeping_text();
+        }
         let ids = TraceIds { trace: 1, span: 2 };
         let mut record = RequestRecord::due(0, stream(self.api, self.streaming), ids, at(0));
         record.timeline.slot_free = Some(at(0));

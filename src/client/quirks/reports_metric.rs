@@ -9,6 +9,7 @@ use super::case::{
 };
 use super::peer::{answered, ask, only};
 use crate::config::Limits;
+use crate::load::workload::Tokenizer;
 use crate::measurement::TokenSource::{ChunkUsage, Chunks, TokenIds, Usage};
 use crate::measurement::{Api, FirstChunk, Note, Outcome};
 
@@ -161,20 +162,18 @@ pub(super) fn b029_a_chunk_that_retokenises_to_nothing_divides_nothing() {
             r#"{{"choices":[{{"index":0,"delta":{{"content":"x"}},"token_ids":{ids}}}]}}"#
         ))
     };
+    let all = [ids("[1]"), ids("[]"), ids("[2,3]")];
     chat(&[
-        (30, &ids("[1]")),
-        (40, &ids("[]")),
-        (50, &ids("[2,3]")),
+        (30, &all[0]),
+        (40, &all[1]),
+        (50, &all[2]),
         (51, STOP),
-        (52, DONE),
+        (52, &usage(3)),
+        (53, DONE),
     ])
-    .gives(
-        &ok("stop")
-            .times(30, 50, 3)
-            .tokens(3, TokenIds)
-            .itl_us(10_000),
-    );
-    chat(&[(30, &ids("[]")), (40, STOP), (41, DONE)]).record();
+    .gives(&ok("stop").times(30, 50, 3).tokens(3, Usage).itl_us(10_000));
+    let record = chat(&[(30, &all[1]), (40, STOP), (41, DONE)]).record();
+    assert_eq!((record.itl(), record.output_rate()), (None, None));
 }
 
 #[test]
@@ -219,16 +218,22 @@ pub(super) fn b032_reasoning_that_is_cut_off_or_followed_by_an_answer() {
 
 #[test]
 pub(super) fn b033_no_chunk_is_tokenised_by_itself() {
-    // Ten chunks of one token each; a beginning-of-text token in each would make 20 of them.
-    let mut reads: Vec<(u64, &str)> = (0..10).map(|token| (30 + 20 * token, A)).collect();
-    let last = usage(10);
-    reads.extend([(220, STOP), (221, &*last), (222, DONE)]);
-    chat(&reads).gives(
-        &ok("stop")
-            .times(30, 210, 10)
-            .tokens(10, Usage)
-            .itl_us(20_000),
-    );
+    // "the" is one token; its pieces "t" and "he", each with a token that begins a text, are five.
+    let (t, he) = (delta(r#""content":"t""#), delta(r#""content":"he""#));
+    let record = chat(&[(30, &t), (40, &he), (41, STOP), (42, DONE)])
+        .keeping_text()
+        .gives(&ok("stop").times(30, 40, 2).tokens(2, Chunks));
+    assert_eq!(record.text.as_deref(), Some("the"));
+    assert_eq!(tokens(record.text.as_deref()), 1);
+}
+
+/// Tokens of a whole text, by a tokenizer that begins prompts with a token of its own.
+fn tokens(text: Option<&str>) -> u32 {
+    let file = include_bytes!("../../../tests/fixtures/tokenizer/tiny.json");
+    let tokenizer = Tokenizer::json(file).expect("a good file");
+    tokenizer
+        .count(text.expect("it was kept"))
+        .expect("known letters")
 }
 
 #[test]
@@ -412,7 +417,12 @@ pub(super) fn b045_empty_chunks_in_the_middle_make_no_gaps() {
 
 #[test]
 pub(super) fn b046_no_beginning_of_text_is_added_to_an_answer() {
-    chat(&[(30, A), (40, A), (41, STOP), (42, &usage(2)), (43, DONE)]).gives(&two());
+    let (the, cat) = (delta(r#""content":"the""#), delta(r#""content":" cat""#));
+    let record = chat(&[(30, &the), (40, &cat), (41, STOP), (42, DONE)])
+        .keeping_text()
+        .gives(&ok("stop").times(30, 40, 2).tokens(2, Chunks));
+    // "the", " ", "c", "a", "t".
+    assert_eq!(tokens(record.text.as_deref()), 5);
 }
 
 #[test]

@@ -49,6 +49,8 @@ pub(super) enum Whole {
 #[derive(Debug, Default)]
 pub(super) struct Facts {
     stage: Stage,
+    /// The body is over: what is left is an event that its end may have cut off.
+    is_tail: bool,
     /// Finish reasons that came.
     finishes: u32,
     /// An error that the server told.
@@ -74,6 +76,11 @@ impl Facts {
 
     pub(super) const fn is_settled(&self) -> bool {
         matches!(self.stage, Stage::Settled)
+    }
+
+    /// The body is over: an event that comes now and cannot be read was cut off, not garbled.
+    pub(super) const fn tail(&mut self) {
+        self.is_tail = true;
     }
 
     /// Nothing of the response can be trusted, for this reason; the first one counts.
@@ -141,6 +148,9 @@ impl Facts {
         }
         if event.name == b"error" {
             self.error.get_or_insert_with(|| error_of(event.data));
+            return;
+        }
+        if self.is_tail {
             return;
         }
         record.notes.add(Note::BadEvent);

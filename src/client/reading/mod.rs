@@ -213,6 +213,7 @@ impl Reading {
         {
             self.unreadable(&error.to_string());
         }
+        self.facts.tail();
         let (facts, protocol) = (&mut self.facts, &*self.protocol);
         let on_event = |event: Event<'_>| facts.event(protocol, event, (last, &mut *record));
         let mut whole = None;
