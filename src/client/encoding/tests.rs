@@ -105,7 +105,7 @@ fn an_event_comes_out_with_the_bytes_that_complete_it() {
             let mut out = Vec::new();
             decoder
                 .feed(&written(&mut encoder), &mut |piece| {
-                    out.extend_from_slice(piece)
+                    out.extend_from_slice(piece);
                 })
                 .expect("it is valid");
             assert_eq!(out, event.as_bytes(), "{name}");

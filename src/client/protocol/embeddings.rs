@@ -27,13 +27,13 @@ struct Body<'a> {
     #[serde(skip_serializing_if = "str::is_empty")]
     model: &'a str,
     #[serde(flatten)]
-    input: Input<'a>,
+    input: Asked<'a>,
 }
 
 /// The text, in the words of each server.
 #[derive(Serialize)]
 #[serde(rename_all = "snake_case")]
-enum Input<'a> {
+enum Asked<'a> {
     Input([&'a str; 1]),
     Inputs([&'a str; 1]),
     Messages([Message<'a>; 1]),
@@ -64,19 +64,19 @@ pub(super) fn body(api: Api, ask: &Ask<'_>) -> Vec<u8> {
         // Text-embeddings-inference serves one model and does not know the field.
         model: if api == Api::TeiEmbed { "" } else { ask.model },
         input: match api {
-            Api::TeiEmbed => Input::Inputs([text]),
-            Api::NimEmbeddings => Input::Nim {
+            Api::TeiEmbed => Asked::Inputs([text]),
+            Api::NimEmbeddings => Asked::Nim {
                 input: [text],
                 input_type: "query",
             },
-            Api::ChatEmbeddings => Input::Messages([Message {
+            Api::ChatEmbeddings => Asked::Messages([Message {
                 role: "user",
                 content: [Part {
                     r#type: "text",
                     text,
                 }],
             }]),
-            _ => Input::Input([text]),
+            _ => Asked::Input([text]),
         },
     };
     serde_json::to_vec(&body).expect("texts always serialise")

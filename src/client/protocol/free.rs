@@ -22,6 +22,8 @@ use crate::config::RequestConfig;
 use crate::load::workload::Prompt;
 use crate::measurement::Api;
 
+/// Where a body goes for which no path is given.
+pub(super) const PATH: &str = "/";
 /// The template's name in its environment. Without an ending, so that nothing is escaped.
 const NAME: &str = "body";
 /// What a template sees.
@@ -63,11 +65,6 @@ impl Free {
             _ => Body::Verbatim(body),
         };
         Ok(Self { body, text })
-    }
-
-    /// Where no path is given.
-    pub(super) fn path(&self) -> String {
-        "/".to_owned()
     }
 
     /// The body. Empty where a template that could be rendered twice cannot be rendered now:

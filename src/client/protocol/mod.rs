@@ -124,7 +124,7 @@ impl Protocol {
             Api::Rerank | Api::CohereRerank | Api::TeiRerank | Api::NimRerank => {
                 rerank::path(self.api, ask)
             }
-            Api::Raw | Api::Template => self.free().path(),
+            Api::Raw | Api::Template => free::PATH.to_owned(),
         }
     }
 

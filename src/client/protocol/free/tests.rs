@@ -81,7 +81,7 @@ fn a_template_makes_json_of_any_text() {
 
 #[test]
 fn a_template_sees_every_variable() {
-    let body = r#"[{{ text|tojson }},{{ texts|tojson }},{{ prompt|tojson }},{{ messages|tojson }},{{ query|tojson }},{{ passages|tojson }},{{ input_tokens }},{% if max_tokens %}{{ max_tokens }}{% else %}0{% endif %}]"#;
+    let body = r"[{{ text|tojson }},{{ texts|tojson }},{{ prompt|tojson }},{{ messages|tojson }},{{ query|tojson }},{{ passages|tojson }},{{ input_tokens }},{% if max_tokens %}{{ max_tokens }}{% else %}0{% endif %}]";
     assert_eq!(
         rendered(Api::Template, body, "a b c"),
         r#"["a b c",["a b c"],"a b c",[{"role":"user","content":"a b c"}],"a",["b","c"],5,7]"#

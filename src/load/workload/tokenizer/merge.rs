@@ -37,7 +37,7 @@ pub(super) fn count(piece: &[u8], ranks: &Ranks) -> usize {
         .collect();
     // Rank, start and end of a union. One that has changed since is passed over.
     let mut unions = BinaryHeap::new();
-    let mut offer = |unions: &mut BinaryHeap<_>, start: usize, end: usize| {
+    let offer = |unions: &mut BinaryHeap<_>, start: usize, end: usize| {
         if let Some(rank) = ranks.get(&piece[start..end]) {
             unions.push(Reverse((*rank, start, end)));
         }
