@@ -182,8 +182,7 @@ pub(super) fn read<'a>(event: Event<'a>, said: &mut Said<'a>) -> Result<(), serd
     let Maybe::Object(chunk) = serde_json::from_slice::<Maybe<Chunk<'a>>>(event.data)? else {
         return Err(serde_json::Error::custom("not an object"));
     };
-    let mut ids = 0;
-    let mut logprobs = 0;
+    let mut lists = [(None, TokenSource::TokenIds), (None, TokenSource::Logprobs)];
     for choice in chunk.choices.0 {
         let index = choice.index.value.unwrap_or(0);
         for delta in [choice.delta, choice.message] {
@@ -193,22 +192,29 @@ pub(super) fn read<'a>(event: Event<'a>, said: &mut Said<'a>) -> Result<(), serd
         }
         said.say(index, Channel::Output, choice.text.0);
         said.finish(&choice.finish_reason.0);
-        ids += choice.token_ids.0;
-        if let Some(lists) = choice.logprobs.get() {
-            logprobs += lists.content.0 + lists.refusal.0 + lists.tokens.0;
+        add(&mut lists[0].0, choice.token_ids);
+        if let Some(logprobs) = choice.logprobs.get() {
+            for list in [logprobs.content, logprobs.refusal, logprobs.tokens] {
+                add(&mut lists[1].0, list);
+            }
         }
     }
-    said.listed = [
-        (ids, TokenSource::TokenIds),
-        (logprobs, TokenSource::Logprobs),
-    ]
-    .into_iter()
-    .find(|(count, _)| *count > 0);
+    let listed = |list: &(Option<u32>, TokenSource)| Some((list.0?, list.1));
+    let lists = lists.iter().filter_map(listed);
+    said.listed =
+        lists.max_by_key(|(count, source)| (*count > 0, *source == TokenSource::TokenIds));
     said.usage = usage(chunk.usage);
     if chunk.error.is_some() || chunk.detail.is_some() || chunk.object.0 == "error" {
         said.error = error_in(&serde_json::from_slice(event.data)?);
     }
     Ok(())
+}
+
+/// Adds the length of a list, if it is one.
+fn add(sum: &mut Option<u32>, list: Length) {
+    if let Some(length) = list.0 {
+        *sum = Some(sum.unwrap_or(0) + length);
+    }
 }
 
 impl<'a> Delta<'a> {

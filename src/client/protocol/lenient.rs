@@ -133,9 +133,9 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Many<T> {
     }
 }
 
-/// How long a list is; nothing, where something else stands.
+/// How long a list is; nothing, where none stands.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Length(pub(super) u32);
+pub(super) struct Length(pub(super) Option<u32>);
 
 impl<'de> Deserialize<'de> for Length {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -147,14 +147,14 @@ impl<'de> Deserialize<'de> for Length {
                 f.write_str("a list")
             }
 
-            plain_values_are!(Length(0));
+            plain_values_are!(Length(None));
 
             fn visit_str<E>(self, _: &str) -> Result<Self::Value, E> {
-                Ok(Length(0))
+                Ok(Length(None))
             }
 
             fn visit_unit<E>(self) -> Result<Self::Value, E> {
-                Ok(Length(0))
+                Ok(Length(None))
             }
 
             fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
@@ -162,12 +162,12 @@ impl<'de> Deserialize<'de> for Length {
                 while list.next_element::<IgnoredAny>()?.is_some() {
                     length = length.saturating_add(1);
                 }
-                Ok(Length(length))
+                Ok(Length(Some(length)))
             }
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
                 while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-                Ok(Length(0))
+                Ok(Length(None))
             }
         }
         deserializer.deserialize_any(List)

@@ -111,8 +111,9 @@ pub(super) fn read<'a>(event: Event<'a>, said: &mut Said<'a>) -> Result<(), serd
     };
     if let Some(of) = kind.strip_suffix(".delta") {
         delta(of, message.delta, said);
-        said.listed =
-            (message.logprobs.0 > 0).then_some((message.logprobs.0, TokenSource::Logprobs));
+        // The list is always there, empty unless it was asked for.
+        let listed = message.logprobs.0.filter(|count| *count > 0);
+        said.listed = listed.map(|count| (count, TokenSource::Logprobs));
     } else if kind.starts_with("response.") {
         state(kind, event.data, message.response, said)?;
     } else if kind == "error" || message.error.is_some() || message.detail.is_some() {

@@ -154,7 +154,7 @@ pub(in crate::client) fn error_from(error: &serde_json::Value, kind: Option<&str
     let kind = kind
         .map(str::to_owned)
         .or_else(|| text("type"))
-        .or_else(|| text("status"))
+        .or_else(|| error.get("status")?.as_str().map(str::to_owned))
         .or_else(|| text("code"))
         .or_else(|| text("http_status_code"))
         .unwrap_or_else(|| "error".to_owned());

@@ -63,7 +63,7 @@ pub(super) fn q36_every_shape_of_error_is_understood() {
         (r#"{"error":{"message":"no","code":"x1"}}"#, "x1", "no"),
         (
             r#"{"error":{"message":"busy","http_status_code":429}}"#,
-            "error",
+            "429",
             "busy",
         ),
         (r#"{"error":"model not found"}"#, "error", "model not found"),

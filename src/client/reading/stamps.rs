@@ -12,8 +12,8 @@ use crate::transport::{ReadMark, StampClock};
 /// What the reads of token-bearing chunks had in common.
 #[derive(Debug, Default)]
 pub(super) struct Stamps {
-    /// A read was stamped by our own clock.
-    user: bool,
+    /// The least exact clock a read was stamped by.
+    clock: Option<ClockSource>,
     /// The lag of the read that brought the first token, and of the one that brought the last.
     lag: Option<(Option<Duration>, Option<Duration>)>,
 }
@@ -37,21 +37,22 @@ impl Stamps {
         if read.bad_stamp {
             record.notes.add(Note::BadStamp);
         }
+        self.clock = Some(match (read.clock, self.clock) {
+            (StampClock::User, _) | (_, Some(ClockSource::User)) => ClockSource::User,
+            (StampClock::Read, _) | (_, Some(ClockSource::Read)) => ClockSource::Read,
+            (StampClock::Kernel, _) => ClockSource::Kernel,
+        });
         let kernel = read.clock == StampClock::Kernel;
         let lag = kernel.then(|| read.returned.since(read.at));
-        self.user |= !kernel;
         self.lag.get_or_insert((lag, lag)).1 = lag;
     }
 
     /// The response ended: fills clock and lag of `record`.
     pub(super) fn finish(&self, record: &mut RequestRecord) {
-        let Some((first, last)) = self.lag else {
-            return;
-        };
-        if !self.user {
-            record.clock = ClockSource::Kernel;
+        if let (Some(clock), Some((first, last))) = (self.clock, self.lag) {
+            record.clock = clock;
+            record.read_lag = first.max(last);
         }
-        record.read_lag = first.max(last);
     }
 }
 

@@ -204,6 +204,10 @@ fn lists_with_one_entry_per_token_are_counted() {
         ),
         (
             r#"{"delta":{"content":"a"},"token_ids":[],"logprobs":{"content":null}}"#,
+            Some((0, TokenSource::TokenIds)),
+        ),
+        (
+            r#"{"delta":{"content":"a"},"token_ids":null,"logprobs":null}"#,
             None,
         ),
     ] {

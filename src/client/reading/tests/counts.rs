@@ -249,3 +249,15 @@ fn text_is_kept_only_if_wanted_and_not_too_long() {
     );
     assert_eq!(kept(&[&long, &long, FINISH, DONE]), None);
 }
+
+#[test]
+fn a_count_before_the_last_token_is_not_of_the_whole() {
+    let record = events(&[&usage("1"), A, A, FINISH, DONE]);
+    check(&record, (Some(2), Some(TokenSource::Chunks), None), &[]);
+    let record = events(&[&counted("a", "5"), &counted("a", "3"), FINISH, DONE]);
+    check(
+        &record,
+        (Some(2), Some(TokenSource::Chunks), None),
+        &[Note::UsageNotCumulative],
+    );
+}
