@@ -65,12 +65,38 @@ impl Count {
         }
     }
 
+    /// What is left without a part of it; `None` unless both are known.
+    pub(super) fn minus(self, part: Self) -> Self {
+        let difference = |whole: u32| part.value.and_then(|part| whole.checked_sub(part));
+        Self {
+            value: self.value.and_then(difference),
+            bad: self.bad || part.bad,
+        }
+    }
+
+    /// This one unless it is zero: where a count of nothing cannot be.
+    pub(super) fn positive(self) -> Self {
+        Self {
+            value: self.value.filter(|count| *count > 0),
+            bad: self.bad,
+        }
+    }
+
     /// This one, or `other` where nothing usable is here.
     pub(super) fn or(self, other: Self) -> Self {
         Self {
             value: self.value.or(other.value),
             bad: self.bad || other.bad,
         }
+    }
+}
+
+impl From<usize> for Count {
+    fn from(count: usize) -> Self {
+        u32::try_from(count).map_or(Self::BAD, |value| Self {
+            value: Some(value),
+            bad: false,
+        })
     }
 }
 

@@ -7,6 +7,7 @@ mod cohere;
 mod completions;
 mod count;
 mod embeddings;
+mod fault;
 mod free;
 mod gemini;
 mod kserve;
@@ -14,10 +15,14 @@ mod lenient;
 mod llamacpp;
 mod messages;
 mod ollama;
+#[cfg(test)]
+mod replay;
 mod rerank;
 mod responses;
 mod said;
 mod scan;
+mod segment;
+mod several;
 mod tally;
 mod text;
 mod tgi;
@@ -168,7 +173,10 @@ impl Protocol {
 
     /// Whether the answer was asked to be exactly as long as said.
     pub(super) const fn asks_exact_length(&self) -> bool {
-        let can = matches!(self.api, Api::Chat | Api::Completions | Api::Llamacpp);
+        let can = matches!(
+            self.api,
+            Api::Chat | Api::Completions | Api::Llamacpp | Api::Triton | Api::Kserve
+        );
         can && self.style.exact_length
     }
 
