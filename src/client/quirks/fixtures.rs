@@ -1,13 +1,15 @@
 //! The replay fixtures a to z: each with its values, and read alike however its bytes are cut.
 
+mod natives;
+
 use super::case::{
-    A, Case, DONE, Expected, LENGTH, ROLE, STOP, THOUGHT, chat, counted, delta, ended, named, of,
-    ok, sse, usage,
+    A, Case, DONE, Expected, LENGTH, ROLE, STOP, THOUGHT, chat, counted, delta, ended, ok, sse,
+    usage,
 };
 use super::peer::{answered, ask, only};
 use crate::config::Limits;
 use crate::measurement::TokenSource::{ChunkUsage, Chunks, Usage};
-use crate::measurement::{Api, Note, Outcome, RequestRecord};
+use crate::measurement::{Note, Outcome, RequestRecord};
 
 /// A response and what must come out of it.
 type Fixture = (&'static str, Case, Expected);
@@ -203,146 +205,6 @@ fn broken() -> Vec<Fixture> {
     ]
 }
 
-/// o, p, q, r: the other protocols.
-fn natives() -> Vec<Fixture> {
-    let line = |text: &str| {
-        format!(
-            "{{\"message\":{{\"role\":\"assistant\",\"content\":\"{text}\"}},\"done\":false}}\n"
-        )
-    };
-    let done = "{\"message\":{\"content\":\"\"},\"done\":true,\"done_reason\":\"stop\",\"prompt_eval_count\":5,\"eval_count\":2}\n";
-    let start = named(
-        "message_start",
-        r#"{"type":"message_start","message":{"id":"m","role":"assistant","content":[],"usage":{"input_tokens":5,"output_tokens":1}}}"#,
-    );
-    let begin = named(
-        "content_block_start",
-        r#"{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}"#,
-    );
-    let ping = named("ping", r#"{"type":"ping"}"#);
-    let text = named(
-        "content_block_delta",
-        r#"{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"é"}}"#,
-    );
-    let close = named(
-        "content_block_stop",
-        r#"{"type":"content_block_stop","index":0}"#,
-    );
-    let stop = named(
-        "message_delta",
-        r#"{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":2}}"#,
-    );
-    let last = named("message_stop", r#"{"type":"message_stop"}"#);
-    let overloaded = named(
-        "error",
-        r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#,
-    );
-    let tgi = |index: u32, end: &str| {
-        format!(
-            "data:{{\"index\":{index},\"token\":{{\"id\":7,\"text\":\" a\",\"logprob\":-0.5,\"special\":false}},\"top_tokens\":[],{end}}}\n\n"
-        )
-    };
-    let open = "\"generated_text\":null,\"details\":null";
-    let shut = "\"generated_text\":\" a a\",\"details\":{\"finish_reason\":\"length\",\"generated_tokens\":2,\"seed\":null}";
-    let mut all = vec![
-        (
-            "o",
-            of(
-                Api::Ollama,
-                &[(30, &line("é")), (40, &line("a")), (41, done)],
-            ),
-            two(),
-        ),
-        (
-            "o error",
-            of(
-                Api::Ollama,
-                &[
-                    (30, &line("é")),
-                    (40, &line("a")),
-                    (50, "{\"error\":\"runner died\"}\n"),
-                ],
-            ),
-            part(Outcome::StreamError).error("error"),
-        ),
-        (
-            "p",
-            of(
-                Api::Messages,
-                &[
-                    (5, &start),
-                    (6, &begin),
-                    (20, &ping),
-                    (30, &text),
-                    (35, &ping),
-                    (40, &text),
-                    (41, &close),
-                    (42, &stop),
-                    (43, &last),
-                ],
-            ),
-            two().finish("end_turn"),
-        ),
-        (
-            "p error",
-            of(
-                Api::Messages,
-                &[
-                    (5, &start),
-                    (6, &begin),
-                    (30, &text),
-                    (40, &text),
-                    (50, &overloaded),
-                ],
-            ),
-            // The count at the start of a message is none of its end.
-            part(Outcome::StreamError).error("overloaded_error"),
-        ),
-        (
-            "r",
-            of(Api::Tgi, &[(30, &tgi(1, open)), (40, &tgi(2, shut))]),
-            two().finish("length"),
-        ),
-    ];
-    all.extend(responses());
-    all
-}
-
-/// q: the Responses API.
-fn responses() -> Vec<Fixture> {
-    let created = named(
-        "response.created",
-        r#"{"type":"response.created","sequence_number":0,"response":{"id":"r","status":"in_progress","usage":null}}"#,
-    );
-    let text = named(
-        "response.output_text.delta",
-        r#"{"type":"response.output_text.delta","item_id":"m","output_index":0,"content_index":0,"delta":"a"}"#,
-    );
-    let failed = named(
-        "response.failed",
-        r#"{"type":"response.failed","response":{"id":"r","status":"failed","error":{"code":"server_error","message":"no"}}}"#,
-    );
-    let incomplete = named(
-        "response.incomplete",
-        r#"{"type":"response.incomplete","response":{"id":"r","status":"incomplete","incomplete_details":{"reason":"max_output_tokens"},"usage":{"input_tokens":5,"output_tokens":2}}}"#,
-    );
-    let reads = |last| [(5, &*created), (30, &*text), (40, &*text), (41, last)];
-    vec![
-        (
-            "q failed",
-            of(Api::Responses, &reads(&*failed)),
-            part(Outcome::StreamError)
-                .error("server_error")
-                .finish("failed"),
-        ),
-        (
-            "q incomplete",
-            of(Api::Responses, &reads(&*incomplete)),
-            two().finish("max_output_tokens"),
-        ),
-    ]
-}
-
 /// u to z: oddities of framing and counting.
 fn odd() -> Vec<Fixture> {
     let marked = format!("\u{feff}{A}").replace('\n', "\r");
@@ -420,7 +282,7 @@ fn odd() -> Vec<Fixture> {
 }
 
 fn all() -> Vec<Fixture> {
-    [whole(), broken(), natives(), odd()]
+    [whole(), broken(), natives::natives(), odd()]
         .into_iter()
         .flatten()
         .collect()

@@ -11,6 +11,7 @@ mod fixtures;
 mod framing;
 mod peer;
 mod reports_metric;
+mod reports_other;
 mod reports_wire;
 mod tokens;
 
@@ -114,7 +115,7 @@ fn every_report_has_its_test() {
     let names = names![
         reports_wire::b001_the_last_delta_is_an_empty_object,
         reports_wire::b002_an_error_in_a_200_is_no_success_with_zero_latency,
-        reports_metric::b003_a_missing_first_token_is_no_time_at_all,
+        reports_other::b003_a_missing_first_token_is_no_time_at_all,
         reports_wire::b004_null_tool_calls_equal_none,
         reports_metric::b005_reasoning_of_the_responses_api_comes_before_its_output,
         reports_wire::b006_reasoning_content_alone_is_a_first_token,
@@ -137,19 +138,19 @@ fn every_report_has_its_test() {
         reports_metric::b032_reasoning_that_is_cut_off_or_followed_by_an_answer,
         reports_metric::b033_no_chunk_is_tokenised_by_itself,
         reports_metric::b035_only_events_with_tokens_are_timed,
-        reports_metric::b036_the_beginning_of_a_wrong_body_is_kept,
-        reports_metric::b038_an_error_after_two_minutes_took_two_minutes,
+        reports_other::b036_the_beginning_of_a_wrong_body_is_kept,
+        reports_other::b038_an_error_after_two_minutes_took_two_minutes,
         reports_metric::b039_ten_tokens_per_chunk_of_reasoning_and_output_alike,
         reports_metric::b040_two_first_tokens_in_one_read_are_flagged,
-        reports_metric::b041_fewer_tokens_than_asked_for_are_noted,
+        reports_other::b041_fewer_tokens_than_asked_for_are_noted,
         reports_wire::b042_usage_that_stays_null_leaves_chunks,
         reports_wire::b043_a_read_may_end_right_after_the_name_of_the_field,
         reports_metric::b044_tokens_of_a_reasoning_parser_are_output_tokens,
         reports_metric::b045_empty_chunks_in_the_middle_make_no_gaps,
         reports_metric::b046_no_beginning_of_text_is_added_to_an_answer,
         reports_metric::b047_itl_leaves_out_the_first_token_and_counts_tokens,
-        reports_metric::b050_a_kept_connection_is_used_again_and_the_record_says_so,
-        reports_metric::b052_a_target_that_never_answers_is_a_counted_failure,
+        reports_other::b050_a_kept_connection_is_used_again_and_the_record_says_so,
+        reports_other::b052_a_target_that_never_answers_is_a_counted_failure,
         reports_wire::b061_a_prompt_that_is_too_long_is_a_failure_in_the_stream,
         reports_wire::b062_half_a_character_is_read_lossily,
         reports_wire::b063_comments_before_the_first_data_are_no_error,
