@@ -53,7 +53,8 @@ class Server:
             lines = answer.read().decode().splitlines()
         ttft, itl = [], []
         for line in lines:
-            read, *tokens = map(int, line.split()[-(len(line.split()) - 1) :])
+            _, *numbers = line.split(" ")
+            read, *tokens = map(int, numbers)
             ttft.append((tokens[0] - read) / 1e6)
             if len(tokens) > 1:
                 itl.append((tokens[-1] - tokens[0]) / 1e6 / (len(tokens) - 1))
