@@ -13,8 +13,6 @@ const MAX_COUNT: u32 = 100_000_000;
 #[derive(Debug, Default)]
 pub(super) struct Ladder {
     usage: Option<Usage>,
-    /// The last usage came with text and before the finish: it is no total by itself.
-    partial: bool,
     on_chunks: OnChunks,
     listed: Listed,
     /// The last count came with a token, or before one: it need not be of the whole.
@@ -85,7 +83,6 @@ impl Ladder {
         if let Some(usage) = said.usage {
             let usage = possible(usage);
             self.usage = Some(usage.over(self.usage));
-            self.partial = bearing && said.finish.is_none();
             if let Some(count) = usage.output
                 && (bearing || said.finish.is_some())
             {
@@ -126,8 +123,6 @@ impl Ladder {
             record.notes.add(Note::UsageNotCumulative);
             total = total.filter(|_| self.partial != Partial::WithToken);
         }
-        let total =
-            total.filter(|_| by_chunks.is_some() || self.on_chunks.seen < 2 || !self.partial);
         let by_list = self.listed.source.filter(|_| self.listed.is_whole());
         let chunks = u32::try_from(record.chunks.len())
             .ok()
