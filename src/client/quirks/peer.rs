@@ -108,7 +108,11 @@ pub(super) async fn ask(connections: Vec<Vec<Answer>>, limits: Limits) -> Answer
             input_tokens: 1,
             output_tokens: None,
         };
-        let call = Call { record, prompt };
+        let call = Call {
+            record,
+            prompt,
+            session: None,
+        };
         records.push(client.send(call, &Cancel::default()).await);
     }
     let asked = asked.lock().expect("no panic before").clone();
