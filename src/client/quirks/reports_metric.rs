@@ -6,7 +6,6 @@ use super::case::{
     A, DONE, EMPTY, Expected, LENGTH, ROLE, STOP, THOUGHT, at, chat, counted, delta, ended, gaps,
     named, of, ok, sse, usage,
 };
-use super::peer::only;
 use crate::load::workload::Tokenizer;
 use crate::measurement::TokenSource::{ChunkUsage, Chunks, Usage};
 use crate::measurement::{Api, FirstChunk, Note, Outcome};

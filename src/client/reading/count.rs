@@ -15,8 +15,22 @@ pub(super) struct Ladder {
     usage: Option<Usage>,
     on_chunks: OnChunks,
     listed: Listed,
+    /// The last count came with a token, or before one: it need not be of the whole.
+    partial: Partial,
     /// Reasoning came in pieces of its own.
     pub(super) reasoning: bool,
+}
+
+/// How far the last count of output tokens covers the response.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+enum Partial {
+    /// No token came after it.
+    #[default]
+    No,
+    /// No token came after it, but one with it.
+    WithToken,
+    /// A token came after it, without a count.
+    Stale,
 }
 
 /// Counts of output tokens that came together with text.
@@ -59,6 +73,13 @@ impl Ladder {
     /// Takes one event, or a whole response; `first` if it is the first with a token.
     pub(super) fn take(&mut self, said: &Said<'_>, first: bool) {
         let bearing = said.has_token();
+        let counted = said.usage.is_some_and(|usage| usage.output.is_some());
+        self.partial = match (bearing, counted) {
+            (true, false) => Partial::Stale,
+            (true, true) => Partial::WithToken,
+            (false, true) => Partial::No,
+            (false, false) => self.partial,
+        };
         if let Some(usage) = said.usage {
             let usage = possible(usage);
             self.usage = Some(usage.over(self.usage));
@@ -78,7 +99,7 @@ impl Ladder {
         if first {
             self.listed.first = Some(self.listed.tokens);
         }
-        if bearing && said.listed.is_none_or(|(count, _)| count == 0) {
+        if bearing && said.listed.is_none() {
             self.listed.missing = true;
         }
     }
@@ -92,11 +113,15 @@ impl Ladder {
         if self.usage.is_some() && !counted.usage_asked {
             record.notes.add(Note::UsageUnasked);
         }
-        // No tokens where tokens came is no count.
-        let total = usage.output.filter(|count| *count > 0 || !counted.tokens);
+        // No tokens where tokens came is no count; nor is one that was taken before the last.
+        let possible =
+            |count: &u32| (*count > 0 || !counted.tokens) && self.partial != Partial::Stale;
+        let total = usage.output.filter(possible);
         let by_chunks = total.filter(|total| self.on_chunks.ends_at(*total));
+        let mut total = total;
         if self.on_chunks.seen > 1 && by_chunks.is_none() {
             record.notes.add(Note::UsageNotCumulative);
+            total = total.filter(|_| self.partial != Partial::WithToken);
         }
         let by_list = self.listed.source.filter(|_| self.listed.is_whole());
         let chunks = u32::try_from(record.chunks.len())
