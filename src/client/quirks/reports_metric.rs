@@ -6,9 +6,8 @@ use super::case::{
     A, DONE, EMPTY, Expected, LENGTH, ROLE, STOP, THOUGHT, at, chat, counted, delta, ended, gaps,
     named, of, ok, sse, usage,
 };
-use super::peer::only;
 use crate::load::workload::Tokenizer;
-use crate::measurement::TokenSource::{ChunkUsage, Chunks, Usage};
+use crate::measurement::TokenSource::{ChunkUsage, Chunks, TokenIds, Usage};
 use crate::measurement::{Api, FirstChunk, Note, Outcome};
 
 /// Two tokens at 30 and 40 ms, 10 ms apart, counted by usage.
@@ -147,7 +146,12 @@ pub(super) fn b029_a_chunk_that_retokenises_to_nothing_divides_nothing() {
         (52, &usage(3)),
         (53, DONE),
     ])
-    .gives(&ok("stop").times(30, 50, 3).tokens(3, Usage).itl_us(10_000));
+    .gives(
+        &ok("stop")
+            .times(30, 50, 3)
+            .tokens(3, TokenIds)
+            .itl_us(10_000),
+    );
     let record = chat(&[(30, &all[1]), (40, STOP), (41, DONE)]).record();
     assert_eq!((record.itl(), record.output_rate()), (None, None));
 }
