@@ -93,8 +93,8 @@ pub(crate) async fn measure(binary: &Path, load: Load) -> Measured {
 /// One request, in microseconds.
 #[derive(Debug)]
 pub(crate) struct One {
-    request: String,
-    ttft: f64,
+    pub(crate) request: String,
+    pub(crate) ttft: f64,
     /// Not measured by the bare reader.
     itl: Option<f64>,
 }

@@ -73,8 +73,7 @@ impl Gate {
     }
 
     fn serve(&mut self, listener: TcpListener) {
-        let client = reqwest::Client::builder()
-            .no_proxy()
+        let client = crate::program::http_client()
             .timeout(EXCHANGE)
             .build()
             .expect("the options are fixed");

@@ -173,10 +173,16 @@ pub(crate) fn free_address() -> SocketAddr {
         .expect("loopback has free ports")
 }
 
+/// Makes a client for the tests' own requests.
+pub(crate) fn http_client() -> reqwest::ClientBuilder {
+    // Fails only if another test of this process has done it already.
+    drop(rustls::crypto::ring::default_provider().install_default());
+    reqwest::Client::builder().no_proxy()
+}
+
 /// The body of a successful `GET`, or `None`.
 pub(crate) async fn get(url: &str) -> Option<String> {
-    let response = reqwest::Client::builder()
-        .no_proxy()
+    let response = http_client()
         .timeout(Duration::from_secs(10))
         .build()
         .expect("the options are fixed")

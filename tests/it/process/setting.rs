@@ -12,7 +12,7 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::time::timeout;
 
-use crate::program::{Program, get, tokencanary};
+use crate::program::{Program, get, http_client, tokencanary};
 
 /// Long enough for anything that should happen soon, on a busy machine.
 pub(super) const SOON: Duration = Duration::from_mins(1);
@@ -54,7 +54,7 @@ impl Simulated {
 
 /// Posts `body` and expects success.
 pub(super) async fn post(url: &str, body: &str) {
-    let client = reqwest::Client::builder().no_proxy().timeout(SOON).build();
+    let client = http_client().timeout(SOON).build();
     let answer = client
         .expect("the options are fixed")
         .post(url)

@@ -200,7 +200,9 @@ mod tests {
             "model": "tiny", "max_tokens": 8,
             "messages": [{"role": "user", "content": "the cat sat"}],
         });
-        let answer: Value = reqwest::Client::new()
+        let answer: Value = crate::program::http_client()
+            .build()
+            .expect("the options are fixed")
             .post(format!("{}/v1/chat/completions", llama.url))
             .json(&body)
             .send()
@@ -263,7 +265,9 @@ mod tests {
         let request = ExportTraceServiceRequest {
             resource_spans: vec![resource],
         };
-        let status = reqwest::Client::new()
+        let status = crate::program::http_client()
+            .build()
+            .expect("the options are fixed")
             .post(format!("{}/v1/traces", tap.url))
             .header("content-type", "application/x-protobuf")
             .body(request.encode_to_vec())

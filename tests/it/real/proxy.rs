@@ -89,8 +89,7 @@ async fn serve(
     upstream: String,
     pages: Arc<Mutex<Vec<Page>>>,
 ) -> io::Result<()> {
-    let client = reqwest::Client::builder()
-        .no_proxy()
+    let client = crate::program::http_client()
         .build()
         .expect("the options are fixed");
     stream.set_nodelay(true)?;
