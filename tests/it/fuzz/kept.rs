@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use super::invariants::{Case, TARGETS};
+use super::invariants::TARGETS;
 
 #[test]
 fn every_input_that_the_fuzzer_kept_holds() {

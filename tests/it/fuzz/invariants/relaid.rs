@@ -14,7 +14,8 @@ pub(crate) fn relaid(api: Api, streaming: bool, body: &[u8]) -> Option<Vec<u8>> 
         // Whole bodies and arrays; half of one says something else.
         b'{' | b'[' => spaced(body),
         b'<' => None,
-        _ => Some(events(body)),
+        // Without any event it is no event stream, and its beginning is shown.
+        _ => Some(events(body)).filter(|events| !events.is_empty()),
     }
 }
 
