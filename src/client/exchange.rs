@@ -4,6 +4,7 @@
 //! start, the gap limit from the last token.
 
 mod failure;
+mod request;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,8 +12,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
-use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
-use hyper::{Method, Request, Response};
+use hyper::header::{self, HeaderMap};
+use hyper::{Request, Response};
 
 use self::failure::{Failed, broken, with_source};
 use super::encoding::decoded_start;
@@ -23,9 +24,7 @@ use super::watch::{Cancel, Gone, Watch};
 use crate::clock::{MonoTime, TimeAnchor};
 use crate::config::Limits;
 use crate::load::workload::Prompt;
-use crate::measurement::{
-    Chunks, ConnectionPolicy, Note, Outcome, RequestRecord, Stream, TokenCounts,
-};
+use crate::measurement::{Chunks, ConnectionPolicy, Note, Outcome, RequestRecord, TokenCounts};
 use crate::transport::{Connect, Connection, Endpoint, Marks, Opened, Pool, ReadMark, SendFailure};
 
 /// After the protocol's last event a server has this long to end the body.
@@ -114,37 +113,12 @@ impl Client {
         let ClientSetup {
             endpoint,
             protocol,
-            mut headers,
+            headers,
             limits,
             connect,
             anchor,
         } = setup;
-        let host = HeaderValue::from_str(&endpoint.url().authority())?;
-        let agent = concat!(
-            "tokencanary/",
-            env!("CARGO_PKG_VERSION"),
-            " (synthetic canary)"
-        );
-        for (name, value) in [
-            (header::HOST, host),
-            (header::USER_AGENT, HeaderValue::from_static(agent)),
-            (
-                header::CONTENT_TYPE,
-                HeaderValue::from_static("application/json"),
-            ),
-            (
-                header::ACCEPT_ENCODING,
-                HeaderValue::from_static("identity"),
-            ),
-        ] {
-            headers.entry(name).or_insert(value);
-        }
-        for (name, value) in protocol.headers() {
-            let name = HeaderName::from_static(name);
-            headers
-                .entry(name)
-                .or_insert(HeaderValue::from_static(value));
-        }
+        let headers = request::fixed_headers(headers, &endpoint, &protocol)?;
         let pool = Pool::new(endpoint.network().reuse_for);
         Ok(Self {
             setup: Setup {
@@ -236,43 +210,6 @@ impl Client {
             }
         }
         None
-    }
-
-    fn request(&self, record: &RequestRecord, prompt: &Prompt) -> Request<Full<Bytes>> {
-        let Stream { streaming, .. } = *record.stream;
-        let protocol = &self.setup.protocol;
-        let ask = protocol.ask(record.stream.model(), prompt, streaming);
-        let path = format!(
-            "{}{}",
-            self.setup.endpoint.url().prefix(),
-            protocol.path(&ask)
-        );
-        let body = protocol.body(&ask);
-        let mut request = Request::new(Full::new(Bytes::from(body)));
-        *request.method_mut() = Method::POST;
-        // A path that is no URI is refused by the server, visibly.
-        *request.uri_mut() = path.parse().unwrap_or_default();
-        let headers = request.headers_mut();
-        *headers = self.setup.headers.clone();
-        let accept = if streaming {
-            "text/event-stream"
-        } else {
-            "application/json"
-        };
-        headers.insert(header::ACCEPT, HeaderValue::from_static(accept));
-        let ids = &record.ids;
-        for (name, value) in [
-            (
-                "traceparent",
-                format!("00-{}-{}-01", ids.trace_hex(), ids.span_hex()),
-            ),
-            ("x-request-id", ids.request_id()),
-        ] {
-            if let Ok(value) = HeaderValue::from_str(&value) {
-                headers.insert(HeaderName::from_static(name), value);
-            }
-        }
-        request
     }
 }
 
