@@ -19,7 +19,7 @@ pub(crate) fn run(arguments: &[&str]) -> ExitCode {
         .and_then(|at| arguments.get(at + 1));
     let wanted = |part: &str| only.is_none_or(|only| only.split(',').any(|one| one == part));
     let mut table = Table::default();
-    table.head();
+    Table::head();
     if wanted("cpu") {
         table.cost("zero delay, 50 streams, one core", &unpaced(), 2.0);
     }
@@ -47,7 +47,7 @@ pub(crate) fn run(arguments: &[&str]) -> ExitCode {
 
 #[expect(clippy::print_stdout, reason = "a benchmark prints its table")]
 impl Table {
-    fn head(&self) {
+    fn head() {
         println!(
             "{:<52} {:>9} {:>9} {:>12} {:>9}",
             "", "bare", "canary", "difference", "bar"

@@ -50,7 +50,7 @@ impl Drop for Flight {
 
 /// All addresses of a target, and how one is picked.
 pub(super) struct Lanes {
-    lanes: Vec<Lane>,
+    all: Vec<Lane>,
     balance: Balance,
     /// Position of the next in turn.
     turn: usize,
@@ -61,7 +61,7 @@ impl Lanes {
     /// At least one of `lanes` must be given.
     pub(super) const fn new(lanes: Vec<Lane>, balance: Balance, random: StdRng) -> Self {
         Self {
-            lanes,
+            all: lanes,
             balance,
             turn: 0,
             random,
@@ -70,12 +70,12 @@ impl Lanes {
 
     /// The one that comes next, as far as that is known now.
     pub(super) fn upcoming(&self) -> &Lane {
-        &self.lanes[self.turn]
+        &self.all[self.turn]
     }
 
     /// Where the arrival that is due now goes.
     pub(super) fn pick(&mut self) -> Lane {
-        let count = self.lanes.len();
+        let count = self.all.len();
         let picked = match self.balance {
             Balance::RoundRobin => {
                 let turn = self.turn;
@@ -83,9 +83,9 @@ impl Lanes {
                 turn
             }
             Balance::Random => self.random.random_range(0..count),
-            Balance::LeastInFlight => least(self.lanes.iter().map(|lane| lane.load.now())),
+            Balance::LeastInFlight => least(self.all.iter().map(|lane| lane.load.now())),
         };
-        self.lanes[picked].clone()
+        self.all[picked].clone()
     }
 }
 

@@ -77,7 +77,7 @@ pub(super) struct Load {
     /// API of the server: `chat`, `completions`, `responses`, `messages`, `tgi`, `llamacpp`,
     /// `ollama`, `ollama_generate`, `triton`, `kserve`, `gemini`, `cohere`, `embeddings`,
     /// `chat_embeddings`, `nim_embeddings`, `tei_embed`, `rerank`, `cohere_rerank`, `tei_rerank`
-    /// or `nim_rerank`; or the name that AIPerf has for it.
+    /// or `nim_rerank`; or the name that `AIPerf` has for it.
     #[arg(long, value_parser = api, default_value = "chat", value_name = "NAME")]
     pub(super) endpoint_type: Api,
     /// Path below the URL, instead of the API's own.
@@ -296,7 +296,7 @@ impl Load {
             api: self.endpoint_type,
             request: RequestConfig {
                 path: self.endpoint.clone(),
-                extra: self.extra_inputs.iter().cloned().flatten().collect(),
+                extra: self.extra_inputs.iter().flat_map(Clone::clone).collect(),
                 ..RequestConfig::default()
             },
             tokenizer: None,

@@ -6,6 +6,7 @@ mod exactness;
 mod omission;
 mod spread;
 
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -74,7 +75,12 @@ impl Left {
 }
 
 impl World {
-    async fn run(self) -> Left {
+    /// Boxed: the state of a whole run is large.
+    fn run(self) -> Pin<Box<dyn Future<Output = Left>>> {
+        Box::pin(self.play())
+    }
+
+    async fn play(self) -> Left {
         let anchor = TimeAnchor::start();
         let simulator = Simulator::new(self.simulator, anchor).expect("no log file");
         for fault in self.faults {

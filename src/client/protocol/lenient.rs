@@ -29,19 +29,14 @@ macro_rules! plain_values_are {
 }
 
 /// An object of this shape.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) enum Maybe<T> {
     /// Null, or not there.
+    #[default]
     Absent,
     /// Something that is no object.
     Odd,
     Object(T),
-}
-
-impl<T> Default for Maybe<T> {
-    fn default() -> Self {
-        Self::Absent
-    }
 }
 
 impl<T> Maybe<T> {

@@ -264,10 +264,10 @@ mod tests {
     }
 
     #[test]
-    fn half_a_line_at_the_end_is_a_bad_event() {
+    fn half_a_line_at_the_end_is_a_cut() {
         let text = chat(r#"{"content":"a"}"#);
         let record = replay(Api::Ollama, true, &format!("{text}{{\"message\":{{\"con"));
-        assert_eq!(record.outcome, Outcome::Malformed);
+        assert_eq!(record.outcome, Outcome::StreamCut);
     }
 
     #[test]

@@ -158,11 +158,9 @@ pub(super) async fn q40_the_content_type_is_not_insisted_on() {
 
 /// `text` as `encoding` writes it, flushed after each piece.
 fn encoded(encoding: &str, pieces: &[&str]) -> Vec<Vec<u8>> {
-    fn each<W: Write>(
-        mut writer: W,
-        pieces: &[&str],
-        (taken, ended): (fn(&mut W) -> Vec<u8>, fn(W) -> Vec<u8>),
-    ) -> Vec<Vec<u8>> {
+    /// What was written since the last call; and what ending writes.
+    type Taken<W> = (fn(&mut W) -> Vec<u8>, fn(W) -> Vec<u8>);
+    fn each<W: Write>(mut writer: W, pieces: &[&str], (taken, ended): Taken<W>) -> Vec<Vec<u8>> {
         let mut out = Vec::new();
         for piece in pieces {
             writer.write_all(piece.as_bytes()).expect("into memory");
@@ -319,7 +317,7 @@ pub(super) async fn q45_retry_after_is_reported_and_nothing_is_retried() {
 pub(super) async fn q46_a_status_of_a_proxy_has_its_true_time() {
     let patient = Limits {
         first_token: Some(Duration::from_secs(200)),
-        total: Duration::from_secs(300),
+        total: Duration::from_mins(5),
         ..Limits::PROBE
     };
     for (status, ms) in [

@@ -117,6 +117,9 @@ impl Reading {
 
     /// Takes bytes of the body that `read` completed.
     pub fn take(&mut self, bytes: &[u8], read: ReadMark, record: &mut RequestRecord) {
+        if bytes.is_empty() {
+            return;
+        }
         record.timeline.first_byte.get_or_insert(read.at);
         record.bytes += bytes.len() as u64;
         let Some(mut decoder) = self.decoder.take() else {

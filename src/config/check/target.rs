@@ -162,7 +162,7 @@ pub(super) fn page_url(text: &str, example: &str) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// A protocol by its own name, or by the one that AIPerf uses.
+/// A protocol by its own name, or by the one that `AIPerf` uses.
 fn api(given: Given<'_>) -> Result<Api, Refusal> {
     if let Some(api) = Api::named(given.text()?) {
         return Ok(api);

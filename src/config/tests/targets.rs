@@ -6,8 +6,8 @@ use super::*;
 
 /// A configuration whose only target has `lines` as its further lines, from line 3 on.
 fn target(lines: &str) -> String {
-    let lines: String = lines.lines().map(|line| format!("  {line}\n")).collect();
-    format!("targets:\n- name: a\n{lines}probes:\n- name: p\n  targets: [a]\n{GOOD}\n")
+    let lines = lines.replace('\n', "\n  ");
+    format!("targets:\n- name: a\n  {lines}\nprobes:\n- name: p\n  targets: [a]\n{GOOD}\n")
 }
 
 fn read_target(lines: &str) -> TargetConfig {

@@ -22,6 +22,7 @@ fn answers() -> impl Iterator<Item = &'static Recorded> {
     RECORDED.iter().filter(|recorded| recorded.status == 200)
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "marks that came are compared")]
 fn at(ms: u64) -> Option<MonoTime> {
     Some(MonoTime::from_nanos(ms * 1_000_000))
 }

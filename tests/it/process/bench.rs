@@ -193,9 +193,9 @@ async fn what_cannot_be_followed_is_refused_before_anything_is_sent() {
         (&["--concurrency", "0"], "--concurrency"),
         (&["--request-rate", "nan"], "--request-rate"),
         (&["--benchmark-duration", "2h"], "--benchmark-duration"),
-        (&["--endpoint-type", "tgi"], "--endpoint-type"),
+        (&["--endpoint-type", "telepathy"], "--endpoint-type"),
         (&["--nonsense"], "--nonsense"),
-        (&["--url", "https://x"], "--url"),
+        (&["--url", "ftp://x"], "--url"),
     ] {
         let first = ["bench", "--artifact-dir", "out"];
         let told = finish(&folder, &[&first[..], flags].concat()).await;

@@ -175,7 +175,7 @@ fn odd_usage_spoils_nothing_else() {
             r#"{"prompt_tokens":5,"prompt_tokens_details":null,"completion_tokens_details":[1]}"#,
             usage(Some(5), None, false),
         ),
-        (r#"[1,2]"#, usage(None, None, true)),
+        (r"[1,2]", usage(None, None, true)),
         (r#""none""#, usage(None, None, true)),
         ("{}", None),
         ("null", None),

@@ -202,7 +202,7 @@ fn a_body_that_is_no_stream_is_named() {
     ] {
         check(&Played::default().texts(&[(4, text)]), outcome, &[]);
     }
-    let reads = [(ReadMark::user(at(5), 1), json[..40].as_bytes())];
+    let reads = [(ReadMark::user(at(5), 1), &json.as_bytes()[..40])];
     let cut = Played::default().reads(&reads, Ended::Broken);
     check(&cut, Outcome::StreamCut, &[]);
 }

@@ -6,6 +6,9 @@
 use serde_json::value::RawValue;
 use tokencanary::measurement::Api;
 
+/// The end of an event, and a comment behind it.
+const BETWEEN: &[u8] = b"\n: between\n\n";
+
 /// `body` laid out otherwise, if that can be done without changing what it says.
 pub(crate) fn relaid(api: Api, streaming: bool, body: &[u8]) -> Option<Vec<u8>> {
     let body = behind_start(body);
@@ -63,6 +66,8 @@ fn lines(body: &[u8]) -> Vec<u8> {
         out.extend(spaced(line).unwrap_or_else(|| line.to_vec()));
         out.extend(b"\n\n");
     }
+    // What the end of the body cuts off is cut off here too.
+    out.truncate(out.len() - 2);
     out
 }
 
@@ -78,8 +83,12 @@ fn events(body: &[u8]) -> Vec<u8> {
             event.field(line);
         }
     }
-    // A stream may end without the blank line.
+    // A stream may end without the blank line, and what it cuts off is cut off here too.
+    let ended = out.len();
     event.write(&mut out);
+    if out.len() > ended {
+        out.truncate(out.len() - BETWEEN.len());
+    }
     out
 }
 
@@ -139,6 +148,6 @@ impl Named {
             out.extend(line);
             out.extend(b"\n");
         }
-        out.extend(b"\n: between\n\n");
+        out.extend(BETWEEN);
     }
 }

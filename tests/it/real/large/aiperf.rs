@@ -1,4 +1,4 @@
-//! AIPerf beside our own benchmark on one server.
+//! `AIPerf` beside our own benchmark on one server.
 
 use std::process::Command;
 

@@ -1,4 +1,4 @@
-//! The LiteLLM proxy before a llama.cpp server.
+//! The `LiteLLM` proxy before a llama.cpp server.
 
 use std::fs;
 use std::net::SocketAddr;
