@@ -291,8 +291,8 @@ mod tests {
 
     #[test]
     fn a_thread_that_waited_for_a_core_knows_nothing() {
-        assert_eq!(spread_of(arrival(20_000, 21_100, Some(21_001))), 10_000);
-        assert_eq!(spread_of(arrival(20_000, 21_100, Some(21_000))), 0);
+        assert_eq!(spread_of(arrival(20_000, 25_100, Some(25_001))), 10_000);
+        assert_eq!(spread_of(arrival(20_000, 25_100, Some(25_000))), 0);
     }
 
     #[test]
