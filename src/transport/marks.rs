@@ -16,7 +16,8 @@
 //! woke, since the first byte is what woke it. The spread is then at most the time from waking
 //! to the last byte: zero, if that was there already. If we woke late (the last byte had been
 //! there for [`LATE_WAKE`]), the thread had to wait for a core, more may have come meanwhile, and the
-//! plain interval holds. Reasons: `docs/decisions/0005-merged-reads.md`.
+//! plain interval holds. A thread that did not sleep has still looked at all sockets once in
+//! each round: what it finds came after its last look. Reasons: `docs/decisions/0005-merged-reads.md`.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -84,6 +85,8 @@ pub(super) struct Arrival {
     pub(super) bad_stamp: bool,
     /// When the thread woke, if it had been asleep before.
     pub(super) woke: Option<MonoTime>,
+    /// When the thread had looked at all sockets the time before.
+    pub(super) looked: Option<MonoTime>,
 }
 
 /// Instants of one connection, reset at the start of each exchange.
@@ -158,7 +161,11 @@ impl Marks {
         let sent = self.last_write.get();
         let at = sent.map_or(arrival.at, |sent| arrival.at.max(sent));
         let before = self.at.get().max(sent);
-        let spread = spread((at, arrival.returned), before, arrival.woke);
+        let spread = spread(
+            (at, arrival.returned),
+            before,
+            (arrival.woke, arrival.looked),
+        );
         self.at.set(at);
         self.returned.set(arrival.returned);
         let nanos = u64::try_from(spread.as_nanos()).unwrap_or(u64::MAX);
@@ -238,16 +245,20 @@ impl Marks {
 }
 
 /// How long before `at` the other bytes of a read that returned at `returned` may have come: not
-/// before the read `before` it, nor before the thread `woke`, unless it woke late.
+/// before the read `before` it, nor before the thread had `looked` at the socket without finding
+/// them, nor before it `woke`, unless it woke late.
 fn spread(
     (at, returned): (MonoTime, MonoTime),
     before: Option<MonoTime>,
-    woke: Option<MonoTime>,
+    (woke, looked): (Option<MonoTime>, Option<MonoTime>),
 ) -> Duration {
-    let plain = before.map_or(Duration::ZERO, |before| at.since(before));
+    let mut spread = before.map_or(Duration::ZERO, |before| at.since(before));
+    if let Some(looked) = looked.filter(|looked| *looked <= at) {
+        spread = spread.min(at.since(looked));
+    }
     match woke {
-        Some(woke) if woke <= returned && woke.since(at) <= LATE_WAKE => plain.min(at.since(woke)),
-        _ => plain,
+        Some(woke) if woke <= returned && woke.since(at) <= LATE_WAKE => spread.min(at.since(woke)),
+        _ => spread,
     }
 }
 
@@ -266,6 +277,7 @@ mod tests {
             clock: StampClock::Kernel,
             bad_stamp: false,
             woke: woke.map(us),
+            looked: None,
         }
     }
 
@@ -281,6 +293,16 @@ mod tests {
     #[test]
     fn nothing_is_known_of_a_busy_thread_so_bytes_may_lie_a_whole_interval_apart() {
         assert_eq!(spread_of(arrival(20_000, 20_900, None)), 10_000);
+    }
+
+    #[test]
+    fn what_was_not_there_at_the_last_look_came_after_it() {
+        let looked = |at| Arrival {
+            looked: Some(us(at)),
+            ..arrival(20_000, 20_100, None)
+        };
+        assert_eq!(spread_of(looked(19_700)), 300);
+        assert_eq!(spread_of(looked(20_050)), 10_000, "it was not read then");
     }
 
     #[test]

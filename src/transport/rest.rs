@@ -5,8 +5,10 @@
 //! it. This bounds how long the bytes of one read can have waited for each other; see
 //! `docs/decisions/0005-merged-reads.md`.
 //!
-//! The hooks are installed by whoever builds the runtime. Without them nothing is known and
-//! [`last`] is always `None`.
+//! A thread that did not sleep knows less, but not nothing: each time it goes on it has looked at
+//! all sockets, and what it finds now was not there the time before.
+//!
+//! The hooks are installed by whoever builds the runtime. Without them nothing is known.
 
 use std::cell::Cell;
 use std::time::Duration;
@@ -26,39 +28,47 @@ pub(super) struct Sleep {
     pub(super) ended: Instant,
 }
 
-#[derive(Clone, Copy)]
-enum Thread {
-    Unknown,
-    Asleep(Instant),
-    Awake(Sleep),
+/// What a thread that is awake knows of the queues of its sockets.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Known {
+    /// The sleep right before what it does now, if it was one.
+    pub(super) sleep: Option<Sleep>,
+    /// When it looked at all its sockets the time before: what is to be read now came later.
+    pub(super) looked: Option<Instant>,
 }
 
 thread_local! {
-    static THREAD: Cell<Thread> = const { Cell::new(Thread::Unknown) };
+    static ASLEEP: Cell<Option<Instant>> = const { Cell::new(None) };
+    static LOOKED: Cell<Option<Instant>> = const { Cell::new(None) };
+    static KNOWN: Cell<Known> = const {
+        Cell::new(Known {
+            sleep: None,
+            looked: None,
+        })
+    };
 }
 
 /// To be called by the runtime when its thread has nothing to do.
 pub fn thread_parks() {
-    THREAD.set(Thread::Asleep(Instant::now()));
+    ASLEEP.set(Some(Instant::now()));
 }
 
 /// To be called by the runtime when its thread goes on.
 pub fn thread_unparks() {
     let ended = Instant::now();
-    THREAD.set(match THREAD.get() {
-        Thread::Asleep(began) if ended.saturating_duration_since(began) >= LEAST => {
-            Thread::Awake(Sleep { began, ended })
-        }
-        _ => Thread::Unknown,
+    let long = |began: &Instant| ended.saturating_duration_since(*began) >= LEAST;
+    KNOWN.set(Known {
+        sleep: ASLEEP
+            .take()
+            .filter(long)
+            .map(|began| Sleep { began, ended }),
+        looked: LOOKED.replace(Some(ended)),
     });
 }
 
-/// The sleep right before what this thread does now, if it was one.
-pub(super) fn last() -> Option<Sleep> {
-    match THREAD.get() {
-        Thread::Awake(sleep) => Some(sleep),
-        Thread::Unknown | Thread::Asleep(_) => None,
-    }
+/// What is known where this thread is now.
+pub(super) fn known() -> Known {
+    KNOWN.get()
 }
 
 #[cfg(test)]
@@ -67,18 +77,24 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn only_a_sleep_of_some_length_right_before_counts() {
-        assert!(last().is_none());
+        assert!(known().sleep.is_none() && known().looked.is_none());
         thread_parks();
         tokio::time::advance(Duration::from_micros(49)).await;
         thread_unparks();
-        assert!(last().is_none(), "too short");
+        assert!(known().sleep.is_none(), "too short");
         thread_parks();
         tokio::time::advance(Duration::from_micros(50)).await;
         thread_unparks();
-        let sleep = last().expect("long enough");
+        let sleep = known().sleep.expect("long enough");
         assert_eq!(sleep.ended - sleep.began, Duration::from_micros(50));
+        assert_eq!(
+            known().looked,
+            Some(sleep.began),
+            "the end of the short sleep"
+        );
         thread_parks();
         thread_unparks();
-        assert!(last().is_none(), "the one before is forgotten");
+        assert!(known().sleep.is_none(), "the one before is forgotten");
+        assert_eq!(known().looked, Some(sleep.ended));
     }
 }

@@ -13,7 +13,8 @@ use tokio::io::{AsyncRead, AsyncWrite, DuplexStream, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 
 use super::marks::{Arrival, StampClock};
-use super::{Marks, kernel, rest};
+use super::rest::{self, Known};
+use super::{Marks, kernel};
 use crate::clock::{MonoTime, TimeAnchor};
 
 /// One read for TLS takes at most this many bytes: the largest record and its head.
@@ -91,8 +92,9 @@ impl Stamped {
     }
 
     fn note(&self, stamp: Option<u64>) {
-        let sleep = rest::last();
+        let Known { sleep, looked } = rest::known();
         let woke = sleep.map(|sleep| self.anchor.at(sleep.ended));
+        let looked = looked.map(|looked| self.anchor.at(looked));
         let Some(stamp) = stamp else {
             let at = self.anchor.now();
             return self.marks.read(Arrival {
@@ -101,6 +103,7 @@ impl Stamped {
                 clock: StampClock::User,
                 bad_stamp: false,
                 woke,
+                looked,
             });
         };
         let now = self.anchor.wall();
@@ -118,6 +121,7 @@ impl Stamped {
             },
             bad_stamp: placed.is_none(),
             woke,
+            looked,
         });
     }
 }

@@ -55,6 +55,8 @@ enum Form {
 const MAX_VECTORS: usize = 64 * 1024 * 1024;
 /// How much of a body that is no answer is kept for the error message.
 const MAX_KEPT: usize = 300;
+/// What a line of an event stream can begin with.
+const FIELDS: [&[u8]; 5] = [b"data", b"event", b"id", b"retry", b":"];
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
 /// The reading of one response.
@@ -66,6 +68,8 @@ pub struct Reading {
     form: Form,
     /// Bytes of a byte order mark before the body.
     mark: usize,
+    /// The first bytes of a body that may be either text or an event stream.
+    early: Vec<u8>,
     /// The first bytes of the body, until an event came.
     beginning: Vec<u8>,
     facts: Facts,
@@ -80,6 +84,7 @@ impl Reading {
             decoder: None,
             form: Form::Unknown,
             mark: 0,
+            early: Vec::new(),
             beginning: Vec::new(),
             facts: Facts::default(),
         }
@@ -142,10 +147,22 @@ impl Reading {
     /// Takes bytes that need no further decoding.
     fn decoded(&mut self, bytes: &[u8], read: ReadMark, record: &mut RequestRecord) {
         let mut bytes = bytes;
+        let mut joined;
         if matches!(self.form, Form::Unknown) {
             // White space and a mark before a body are no part of it, whether or not they came in
             // reads of their own.
-            bytes = self.behind_start(bytes);
+            if self.early.is_empty() {
+                bytes = self.behind_start(bytes);
+            }
+            if self.waits_for_more(bytes, record.stream.streaming) {
+                self.early.extend_from_slice(bytes);
+                return;
+            }
+            joined = std::mem::take(&mut self.early);
+            if !joined.is_empty() {
+                joined.extend_from_slice(bytes);
+                bytes = &joined;
+            }
             self.form = Form::of(bytes, &self.protocol, record.stream.streaming);
         }
         if record.timeline.first_event.is_none() {
@@ -178,6 +195,18 @@ impl Reading {
             self.facts.settle(too_large_error(too_large));
             self.form = Form::Other;
         }
+    }
+
+    /// Whether what came so far can be the beginning of a field of an event stream as well as of
+    /// a text. Only bodies that may be either wait, and for a few bytes.
+    fn waits_for_more(&self, bytes: &[u8], streaming: bool) -> bool {
+        let either = streaming && self.protocol.takes_text();
+        let so_far = || [&self.early, bytes].concat();
+        either
+            && FIELDS.iter().any(|field| {
+                let so_far = so_far();
+                so_far.len() < field.len() && field.starts_with(&so_far)
+            })
     }
 
     /// `bytes` without white space and byte order mark: what stands before a body is no part of
@@ -217,6 +246,9 @@ impl Reading {
             self.unreadable(&error.to_string());
         }
         self.facts.tail();
+        if !self.early.is_empty() {
+            self.form = Form::Text(std::mem::take(&mut self.early));
+        }
         let (facts, protocol) = (&mut self.facts, &*self.protocol);
         let on_event = |event: Event<'_>| facts.event(protocol, event, (last, &mut *record));
         let mut whole = None;
@@ -258,11 +290,9 @@ fn has_field(text: &[u8]) -> bool {
             .any(is_field)
 }
 
-/// Whether a body that begins with `bytes`, few as they may be, can be an event stream.
+/// Whether a body that begins with `bytes` can be an event stream.
 fn begins_events(bytes: &[u8]) -> bool {
-    [&b"data"[..], b"event", b"id", b"retry", b":"]
-        .iter()
-        .any(|field| bytes.starts_with(field) || field.starts_with(bytes))
+    FIELDS.iter().any(|field| bytes.starts_with(field))
 }
 
 fn too_large_error(error: EventTooLarge) -> RequestError {

@@ -191,7 +191,7 @@ mod tests {
 
     #[test]
     fn an_answer_is_whole_when_its_last_chunk_came() {
-        let stream = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n12\r\ndata: {\"a\":null}\n\n\r\n21\r\ndata: {\"a\":{\"b\":7}}\n\ndata: [DONE\r\n3\r\n]\n\n\r\n0\r\n\r\n";
+        let stream = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n12\r\ndata: {\"a\":null}\n\n\r\n20\r\ndata: {\"a\":{\"b\":7}}\n\ndata: [DONE\r\n3\r\n]\n\n\r\n0\r\n\r\n";
         let answer = Answer::parse(stream).expect("it is whole");
         assert_eq!(answer.status, 200);
         assert_eq!(answer.said.len(), 2);
