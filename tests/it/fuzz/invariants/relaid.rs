@@ -17,6 +17,8 @@ pub(crate) fn relaid(api: Api, streaming: bool, body: &[u8]) -> Option<Vec<u8>> 
         // Whole bodies and arrays; half of one says something else.
         b'{' | b'[' => spaced(body),
         b'<' => None,
+        // Text may be the answer itself there, and is then no event in another layout.
+        _ if matches!(api, Api::Raw | Api::Template) => None,
         // Without any event it is no event stream, and its beginning is shown.
         _ => Some(events(body)).filter(|events| !events.is_empty()),
     }
