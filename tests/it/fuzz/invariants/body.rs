@@ -78,14 +78,29 @@ pub(crate) fn cuts_do_not_matter(case: &Case<'_>) -> View {
     let seen = View::of(&whole);
     let cut = view::read(how, case.pieces());
     is_sound(&cut, case);
-    assert_eq!(View::of(&cut), seen, "cut at {:?}", case.cuts);
+    assert_same(&View::of(&cut), &seen, &format!("cut at {:?}", case.cuts));
     let bytes = view::read(how, body.chunks(1));
     is_sound(&bytes, case);
-    assert_eq!(View::of(&bytes), seen, "byte by byte");
+    assert_same(&View::of(&bytes), &seen, "byte by byte");
     if let Some(settled) = view::read_until_settled(how, body.chunks(1)) {
         assert_eq!(settled.outcome, seen.outcome, "settled, then another");
     }
     seen
+}
+
+/// Where an encoding is damaged, what its decoder gives out before it notices depends on how much
+/// it was given at once, and of several encodings which one notices; that the body is damaged
+/// does not.
+fn assert_same(view: &View, seen: &View, how: &str) {
+    let damaged = |view: &View| {
+        let error = view.error.as_ref();
+        error.is_some_and(|error| &*error.kind == "content encoding")
+    };
+    if damaged(view) && damaged(seen) {
+        assert_eq!(view.outcome, seen.outcome, "{how}");
+    } else {
+        assert_eq!(view, seen, "{how}");
+    }
 }
 
 /// Blanks between the parts of JSON, line ends and comments between events say nothing.

@@ -78,7 +78,10 @@ fn lines(body: &[u8]) -> Vec<u8> {
 fn events(body: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(body.len() * 2);
     let mut event = Named::default();
-    for line in single_line_ends(body).split(|byte| *byte == b'\n') {
+    let text = single_line_ends(body);
+    // The line end behind the last line is no blank line.
+    let text = text.strip_suffix(b"\n").unwrap_or(&text);
+    for line in text.split(|byte| *byte == b'\n') {
         if line.is_empty() {
             std::mem::take(&mut event).write(&mut out);
         } else {
