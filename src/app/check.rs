@@ -82,6 +82,12 @@ pub async fn check_target(
             }
             None
         }
+        // Many gateways list nothing; the request itself says whether the model is there.
+        Err(DiscoverError::Fetch { .. } | DiscoverError::NoList { .. })
+            if target.model.is_some() =>
+        {
+            None
+        }
         Err(error) => Some(error),
     };
     let own = SelfMetrics::new().context("self metrics")?;

@@ -5,6 +5,7 @@
 
 mod failure;
 mod request;
+mod secrets;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,6 +17,7 @@ use hyper::header::{self, HeaderMap};
 use hyper::{Request, Response};
 
 use self::failure::{Failed, broken, with_source};
+use self::secrets::Secrets;
 use super::encoding::decoded_start;
 use super::protocol::Protocol;
 use super::reading::{Ended, Reading};
@@ -62,6 +64,7 @@ struct Setup {
     limits: Limits,
     connect: Arc<dyn Connect>,
     anchor: TimeAnchor,
+    secrets: Secrets,
 }
 
 /// Sends requests of one stream.
@@ -118,6 +121,7 @@ impl Client {
             connect,
             anchor,
         } = setup;
+        let secrets = Secrets::of(&headers, &endpoint);
         let headers = request::fixed_headers(headers, &endpoint, &protocol)?;
         let pool = Pool::new(endpoint.network().reuse_for);
         Ok(Self {
@@ -128,6 +132,7 @@ impl Client {
                 limits,
                 connect,
                 anchor,
+                secrets,
             },
             pool,
             rehearsal: Rehearsal::default(),
@@ -184,7 +189,9 @@ impl Client {
             exchange.record.error = exchange.record.error.take().or(error);
             exchange.record.timeline.end = Some(self.setup.anchor.now());
         }
-        exchange.record
+        let mut record = exchange.record;
+        self.setup.secrets.hide(&mut record);
+        record
     }
 
     /// Plays the exchange of `record` and `prompt` through without a server, so that its code is

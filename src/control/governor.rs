@@ -9,6 +9,10 @@ use std::sync::{Mutex, PoisonError};
 use crate::config::GovernorConfig;
 use crate::measurement::RefusedReason;
 
+/// A request uses at most this many times what was reserved for it: hidden reasoning may be long,
+/// and prompts are sized by an estimate.
+const LARGEST_SHARE: u64 = 10;
+
 /// What was used of the budgets today.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BudgetUse {
@@ -92,13 +96,16 @@ impl Governor {
         })
     }
 
-    /// Replaces what was reserved by what was used. Without a count the reservation stands.
+    /// Replaces what was reserved by what was used. Without a count the reservation stands. A
+    /// count beyond [`LARGEST_SHARE`] times the reservation is not believed as a whole, so that
+    /// one server that miscounts does not use up the day of all.
     pub fn settle(&self, reservation: Reservation, used: Option<u64>) {
         let Reservation { day, tokens } = reservation;
         let mut today = self.today.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(used) = used
             && today.day == day
         {
+            let used = used.min(tokens.saturating_mul(LARGEST_SHARE));
             today.tokens = today.tokens.saturating_sub(tokens).saturating_add(used);
         }
     }
@@ -127,6 +134,14 @@ mod tests {
             tokens_per_day: Some(tokens),
             in_flight: 1,
         })
+    }
+
+    #[test]
+    fn one_absurd_count_does_not_use_up_the_day() {
+        let governor = governor(10, 1000);
+        let reserved = governor.reserve(5, 20).expect("room");
+        governor.settle(reserved, Some(2_900_000));
+        assert_eq!(governor.used(5).tokens, 200);
     }
 
     #[test]

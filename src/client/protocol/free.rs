@@ -120,11 +120,16 @@ fn json_path(path: &str) -> Result<JsonPath, ProtocolError> {
     })
 }
 
+/// A template that takes more steps than this is given up: rendering happens where requests are
+/// timed.
+const MOST_STEPS: u64 = 100_000;
+
 /// The template, read and tried out.
 fn template(source: String, config: &RequestConfig) -> Result<Environment<'static>, ProtocolError> {
     let mut environment = Environment::new();
     // A misspelt field of a variable would else be an empty text.
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
+    environment.set_fuel(Some(MOST_STEPS));
     environment
         .add_template_owned(NAME, source)
         .map_err(|error| not_rendered(&error))?;

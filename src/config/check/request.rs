@@ -31,6 +31,11 @@ pub(super) fn request<'a>(
     };
     if free {
         reader.require(&section, "body");
+        refuse(
+            reader,
+            &section,
+            ("extra", "a body of your own says all that is sent"),
+        );
     } else {
         only_free(reader, &section);
     }

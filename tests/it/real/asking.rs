@@ -197,8 +197,11 @@ pub(super) fn assert_error(asked: &(RequestRecord, Answer), status: u16, message
     assert_eq!(record.http_status, Some(status), "{record:?}");
     let error = record.error.as_ref().expect("it is told");
     let said = answer.text(message).expect("the server says why");
-    // A long message is cut.
-    let beginning: String = said.chars().take(100).collect();
+    // A long message is cut, and line ends are no part of it.
+    let beginning = said.chars().take(100);
+    let beginning: String = beginning
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .collect();
     assert!(error.message.starts_with(&*beginning), "{error:?}: {said}");
     assert_eq!(record.timeline.first_token, None, "{record:?}");
 }

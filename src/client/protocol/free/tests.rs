@@ -89,6 +89,15 @@ fn a_template_sees_every_variable() {
 }
 
 #[test]
+fn a_template_that_does_not_come_to_an_end_is_refused() {
+    let error = refused(
+        "{% for i in range(9999) %}{% for j in range(9999) %}{% endfor %}{% endfor %}{}",
+        None,
+    );
+    assert!(error.contains("ran out of fuel"), "{error}");
+}
+
+#[test]
 fn a_wrong_template_is_refused_with_its_line() {
     let error = refused("{\n\"q\": {{ text|tojson }\n}", None);
     assert!(
