@@ -97,7 +97,7 @@ impl Governor {
     }
 
     /// Replaces what was reserved by what was used. Without a count the reservation stands. A
-    /// count beyond [`LARGEST_SHARE`] times the reservation is not believed as a whole, so that
+    /// count beyond ten times the reservation is not believed as a whole, so that
     /// one server that miscounts does not use up the day of all.
     pub fn settle(&self, reservation: Reservation, used: Option<u64>) {
         let Reservation { day, tokens } = reservation;

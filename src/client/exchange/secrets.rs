@@ -6,6 +6,7 @@
 
 use hyper::HeaderMap;
 
+use crate::config::Secret;
 use crate::measurement::RequestRecord;
 use crate::transport::Endpoint;
 
@@ -26,7 +27,7 @@ impl Secrets {
             .values()
             .filter(|value| value.is_sensitive())
             .filter_map(|value| value.to_str().ok())
-            .chain(proxy.map(|secret| secret.reveal()));
+            .chain(proxy.map(Secret::reveal));
         let mut secrets: Vec<String> = values
             .flat_map(|value| [value, value.rsplit(' ').next().unwrap_or(value)])
             .filter(|secret| secret.len() >= SHORTEST)
@@ -77,7 +78,7 @@ mod tests {
     use hyper::header::{AUTHORIZATION, HeaderValue};
 
     use super::*;
-    use crate::config::{BaseUrl, NetworkConfig, ProxyConfig, Secret};
+    use crate::config::{BaseUrl, NetworkConfig, ProxyConfig};
 
     fn secrets() -> Secrets {
         let mut headers = HeaderMap::new();
