@@ -19,7 +19,7 @@ use hyper::{Request, Response};
 use self::failure::{Failed, broken, with_source};
 use self::secrets::Secrets;
 use super::encoding::decoded_start;
-use super::protocol::Protocol;
+use super::protocol::{Protocol, ProtocolError, request_error};
 use super::reading::{Ended, Reading};
 use super::rehearsal::Rehearsal;
 use super::watch::{Cancel, Gone, Watch};
@@ -155,7 +155,10 @@ impl Client {
             session,
         } = call;
         let share = Share::of(record.stream.connection, session);
-        let request = self.request(&record, &prompt);
+        let request = match self.request(&record, &prompt) {
+            Ok(request) => request,
+            Err(error) => return self.not_sent(record, &error),
+        };
         record.tokens = TokenCounts {
             requested_input: Some(prompt.input_tokens),
             requested_output: prompt.output_tokens,
@@ -194,11 +197,23 @@ impl Client {
         record
     }
 
+    /// The record of a request that we could not write: nobody's failure but ours.
+    fn not_sent(&self, mut record: RequestRecord, error: &ProtocolError) -> RequestRecord {
+        let now = self.setup.anchor.now();
+        record.timeline.start = Some(now);
+        record.timeline.end = Some(now);
+        record.outcome = Outcome::Cancelled;
+        record.error = Some(request_error("template", &error.to_string()));
+        record
+    }
+
     /// Plays the exchange of `record` and `prompt` through without a server, so that its code is
     /// not cold when the clock starts. Call it shortly before a request is due. Whether it was
     /// played to its end.
     pub async fn rehearse(&self, record: RequestRecord, prompt: &Prompt) -> bool {
-        let request = self.request(&record, prompt);
+        let Ok(request) = self.request(&record, prompt) else {
+            return false;
+        };
         let played = self
             .rehearsal
             .play(request, record, (&self.setup.protocol, self.setup.anchor))

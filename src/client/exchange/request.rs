@@ -5,7 +5,7 @@ use http_body_util::Full;
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use hyper::{Method, Request};
 
-use super::super::protocol::Protocol;
+use super::super::protocol::{Protocol, ProtocolError};
 use super::Client;
 use crate::load::workload::Prompt;
 use crate::measurement::{RequestRecord, Stream};
@@ -52,7 +52,15 @@ pub(super) fn fixed_headers(
 
 impl Client {
     /// The request of `record` that asks for `prompt`.
-    pub(super) fn request(&self, record: &RequestRecord, prompt: &Prompt) -> Request<Full<Bytes>> {
+    ///
+    /// # Errors
+    ///
+    /// If the operator's template makes no body for it.
+    pub(super) fn request(
+        &self,
+        record: &RequestRecord,
+        prompt: &Prompt,
+    ) -> Result<Request<Full<Bytes>>, ProtocolError> {
         let Stream { streaming, .. } = *record.stream;
         let protocol = &self.setup.protocol;
         let ask = protocol.ask(record.stream.model(), prompt, streaming);
@@ -61,7 +69,7 @@ impl Client {
             self.setup.endpoint.url().prefix(),
             protocol.path(&ask)
         );
-        let body = protocol.body(&ask);
+        let body = protocol.body(&ask)?;
         let mut request = Request::new(Full::new(Bytes::from(body)));
         *request.method_mut() = Method::POST;
         // A path that is no URI is refused by the server, visibly.
@@ -86,6 +94,6 @@ impl Client {
                 headers.insert(HeaderName::from_static(name), value);
             }
         }
-        request
+        Ok(request)
     }
 }

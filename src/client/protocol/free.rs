@@ -67,13 +67,19 @@ impl Free {
         Ok(Self { body, text })
     }
 
-    /// The body. Empty where a template that could be rendered twice cannot be rendered now:
-    /// the server refuses that, visibly.
-    pub(super) fn body(&self, ask: &Ask<'_>) -> Vec<u8> {
+    /// The body.
+    ///
+    /// # Errors
+    ///
+    /// If a template that could be rendered at load cannot be rendered now, or makes no JSON.
+    pub(super) fn body(&self, ask: &Ask<'_>) -> Result<Vec<u8>, ProtocolError> {
         match &self.body {
-            Body::Verbatim(body) => body.clone().into_bytes(),
+            Body::Verbatim(body) => Ok(body.clone().into_bytes()),
             Body::Template(environment) => {
-                render(environment, ask).unwrap_or_default().into_bytes()
+                let text = render(environment, ask).map_err(|error| not_rendered(&error))?;
+                serde_json::from_str::<serde::de::IgnoredAny>(&text)
+                    .map_err(|error| ProtocolError::Invalid(format!("the template: {error}")))?;
+                Ok(text.into_bytes())
             }
         }
     }

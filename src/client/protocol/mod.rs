@@ -129,12 +129,19 @@ impl Protocol {
     }
 
     /// The request body, with the operator's further fields laid over it.
-    pub(super) fn body(&self, ask: &Ask<'_>) -> Vec<u8> {
-        let body = self.own_body(ask);
-        if self.style.extra.is_empty() || self.free.is_some() {
-            return body;
+    ///
+    /// # Errors
+    ///
+    /// If a template that could be rendered at load cannot be rendered for this request.
+    pub(super) fn body(&self, ask: &Ask<'_>) -> Result<Vec<u8>, ProtocolError> {
+        if let Some(free) = &self.free {
+            return free.body(ask);
         }
-        with_fields(body, &self.style.extra)
+        let body = self.own_body(ask);
+        if self.style.extra.is_empty() {
+            return Ok(body);
+        }
+        Ok(with_fields(body, &self.style.extra))
     }
 
     fn own_body(&self, ask: &Ask<'_>) -> Vec<u8> {
@@ -156,7 +163,7 @@ impl Protocol {
             Api::Rerank | Api::CohereRerank | Api::TeiRerank | Api::NimRerank => {
                 rerank::body(self.api, ask)
             }
-            Api::Raw | Api::Template => self.free().body(ask),
+            Api::Raw | Api::Template => unreachable!("their bodies are the operator's"),
         }
     }
 

@@ -31,7 +31,7 @@ pub(super) fn asked_in(
         output_tokens,
     };
     let ask = protocol.ask("m", &prompt, streaming);
-    let body = String::from_utf8(protocol.body(&ask)).expect("JSON");
+    let body = String::from_utf8(protocol.body(&ask).expect("no template")).expect("JSON");
     (protocol.path(&ask), body)
 }
 

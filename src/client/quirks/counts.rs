@@ -159,7 +159,9 @@ fn body(api: Api, style: RequestConfig) -> Value {
         input_tokens: 1,
         output_tokens: Some(16),
     };
-    let body = protocol.body(&protocol.ask("m", &prompt, true));
+    let body = protocol
+        .body(&protocol.ask("m", &prompt, true))
+        .expect("no template");
     serde_json::from_slice(&body).expect("JSON")
 }
 

@@ -281,7 +281,8 @@ fn json_of(api: Api, style: RequestConfig, output_tokens: Option<u32>) -> serde_
         output_tokens,
     };
     let protocol = Protocol::new(api, style).expect("no body");
-    serde_json::from_slice(&protocol.body(&protocol.ask("m", &prompt, true))).expect("JSON")
+    let body = protocol.body(&protocol.ask("m", &prompt, true));
+    serde_json::from_slice(&body.expect("no template")).expect("JSON")
 }
 
 #[test]
@@ -315,6 +316,7 @@ fn the_body_asks_for_usage_and_for_an_exact_length() {
     };
     let protocol = Protocol::new(Api::Chat, RequestConfig::default()).expect("no body");
     let body = protocol.body(&protocol.ask("", &prompt, false));
+    let body = body.expect("no template");
     let json: serde_json::Value = serde_json::from_slice(&body).expect("JSON");
     assert_eq!(
         json,

@@ -33,7 +33,10 @@ fn rendered(api: Api, body: &str, text: &str) -> String {
         streaming: false,
         style: &style,
     };
-    let body = Free::new(api, &style).expect("it is right").body(&ask);
+    let body = Free::new(api, &style)
+        .expect("it is right")
+        .body(&ask)
+        .expect("it can be rendered");
     String::from_utf8(body).expect("it is UTF-8")
 }
 
@@ -86,6 +89,29 @@ fn a_template_sees_every_variable() {
         rendered(Api::Template, body, "a b c"),
         r#"["a b c",["a b c"],"a b c",[{"role":"user","content":"a b c"}],"a",["b","c"],5,7]"#
     );
+}
+
+#[test]
+fn a_template_that_fails_for_one_text_makes_no_body() {
+    for template in [
+        r#"{"p": {{ text|tojson }}{% if "quoted" not in text %}{{ 1 + text }}{% endif %}}"#,
+        r#"{"p": {{ text|tojson }}{% if "quoted" not in text %}, ,{% endif %}}"#,
+    ] {
+        let style = config(template, None);
+        let prompt = Prompt {
+            text: "plain".to_owned(),
+            input_tokens: 1,
+            output_tokens: None,
+        };
+        let ask = Ask {
+            model: "m",
+            prompt: &prompt,
+            streaming: false,
+            style: &style,
+        };
+        let free = Free::new(Api::Template, &style).expect("its trial text is quoted");
+        assert!(free.body(&ask).is_err(), "{template}");
+    }
 }
 
 #[test]
