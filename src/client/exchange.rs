@@ -11,12 +11,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http_body_util::{BodyExt, Full};
-use hyper::body::Incoming;
+use http_body_util::Full;
 use hyper::header::{self, HeaderMap};
 use hyper::{Request, Response};
 
-use self::failure::{Failed, broken, with_source};
+use self::failure::{Failed, broken};
 use self::secrets::Secrets;
 use super::encoding::decoded_start;
 use super::protocol::{Protocol, ProtocolError, request_error};
@@ -27,7 +26,9 @@ use crate::clock::{MonoTime, TimeAnchor};
 use crate::config::Limits;
 use crate::load::workload::Prompt;
 use crate::measurement::{Chunks, ConnectionPolicy, Note, Outcome, RequestRecord, TokenCounts};
-use crate::transport::{Connect, Connection, Endpoint, Marks, Opened, Pool, ReadMark, SendFailure};
+use crate::transport::{
+    Connect, Connection, Endpoint, Marks, Opened, Pool, ReadMark, SendFailure, Taken, with_source,
+};
 
 /// After the protocol's last event a server has this long to end the body.
 const TAIL: Duration = Duration::from_secs(2);
@@ -279,14 +280,13 @@ impl Exchange<'_> {
     async fn finish(
         &mut self,
         mut connection: Connection,
-        response: Response<Incoming>,
+        response: Response<()>,
     ) -> Result<(), Failed> {
-        let marks = Arc::clone(connection.marks());
         self.record.http_status = Some(response.status().as_u16());
         let complete = if response.status().is_success() {
-            self.answer(response, &marks).await?
+            self.answer(response.headers(), &mut connection).await?
         } else {
-            self.refusal(response, &marks).await?
+            self.refusal(&response, &mut connection).await?
         };
         if let (true, Share::Idle(session)) = (complete, self.share)
             && connection.ready().await
@@ -312,7 +312,7 @@ impl Exchange<'_> {
         &mut self,
         connection: &mut Connection,
         request: Request<Full<Bytes>>,
-    ) -> Result<Result<Response<Incoming>, SendFailure>, Failed> {
+    ) -> Result<Result<Response<()>, SendFailure>, Failed> {
         let marks = Arc::clone(connection.marks());
         marks.begin();
         let (deadline, late) = self.next_deadline();
@@ -347,7 +347,7 @@ impl Exchange<'_> {
         let started = if http2 {
             Connection::start_http2(wire, setup.anchor).await
         } else {
-            Connection::start(wire, setup.anchor).await
+            Ok(Connection::start(wire, setup.anchor))
         };
         started.map_err(|error| Failed(Outcome::Connect, Some(broken(&with_source(&error)))))
     }
@@ -369,57 +369,57 @@ impl Exchange<'_> {
     /// Reads a success to its end. True if the connection can be used again.
     async fn answer(
         &mut self,
-        response: Response<Incoming>,
-        marks: &Marks,
+        headers: &HeaderMap,
+        connection: &mut Connection,
     ) -> Result<bool, Failed> {
         let mut reading = Reading::new(Arc::clone(&self.client.setup.protocol));
         if self.client.keep_text {
             reading = reading.keeping_text();
         }
-        if let Some(encoding) = unasked_encoding(response.headers()) {
+        if let Some(encoding) = unasked_encoding(headers) {
             reading.encoded(&encoding);
         }
-        let mut body = response.into_body();
-        let mut done_at = None;
-        let (mut count, mut broken_by) = (0, None);
+        let marks = Arc::clone(connection.marks());
+        let (mut done_at, mut broken_by) = (None, None);
         let ended = loop {
             let (mut deadline, mut late) = self.next_deadline();
             if reading.is_done() {
                 let done = *done_at.get_or_insert(self.client.setup.anchor.now());
                 (deadline, late) = (done + TAIL, Outcome::Ok);
             }
-            let mut next = self.watch.until(deadline, body.frame()).await;
+            let was_settled = reading.is_settled();
+            let record = &mut self.record;
+            let take = |data: &[u8], read: ReadMark| {
+                if !was_settled && read.at <= deadline {
+                    reading.take(data, read, record);
+                }
+            };
+            let mut next = self.watch.until(deadline, connection.body(take)).await;
             // A stream that never pauses never lets the timer speak.
-            if self.last_read(marks).at > deadline {
+            if self.last_read(&marks).at > deadline {
                 next = Err(Gone::Late);
             }
             match next {
-                Ok(_) if reading.is_settled() => break Ended::Broken,
-                Ok(Some(Ok(frame))) => {
-                    if let Ok(data) = frame.into_data() {
-                        count += data.len() as u64;
-                        let read = marks.read_of(count).unwrap_or_else(|| self.no_read());
-                        reading.take(&data, read, &mut self.record);
-                    }
-                }
-                Ok(Some(Err(error))) => {
+                Ok(_) if was_settled => break Ended::Broken,
+                Ok(Ok(Taken::Part)) => {}
+                Ok(Ok(Taken::End)) => break Ended::Complete,
+                Ok(Err(error)) => {
                     broken_by = Some(error);
                     break Ended::Broken;
                 }
-                Ok(None) => break Ended::Complete,
                 Err(Gone::Late) if late == Outcome::Ok => break Ended::Broken,
                 Err(gone) => {
-                    reading.end(Ended::Broken, self.last_read(marks), &mut self.record);
+                    reading.end(Ended::Broken, self.last_read(&marks), &mut self.record);
                     self.record.error = None;
                     return Err(Failed::from((gone, late)));
                 }
             }
         };
-        let last = self.last_read(marks);
+        let last = self.last_read(&marks);
         self.record.timeline.end = Some(last.at);
         reading.end(ended, last, &mut self.record);
         if let (Outcome::StreamCut, Some(error)) = (self.record.outcome, broken_by) {
-            self.record.error = Some(broken(&with_source(&error)));
+            self.record.error = Some(broken(&error.to_string()));
         }
         Ok(ended == Ended::Complete)
     }
@@ -427,39 +427,37 @@ impl Exchange<'_> {
     /// Reads the body of a response that is not a success, as far as it says why.
     async fn refusal(
         &mut self,
-        response: Response<Incoming>,
-        marks: &Marks,
+        response: &Response<()>,
+        connection: &mut Connection,
     ) -> Result<bool, Failed> {
-        let (head, mut body) = response.into_parts();
         let mut kept = Vec::new();
         let complete = loop {
             let (deadline, late) = self.next_deadline();
-            match self.watch.until(deadline, body.frame()).await {
-                Ok(Some(Ok(frame))) => {
-                    if let Ok(data) = frame.into_data() {
-                        self.record
-                            .timeline
-                            .first_byte
-                            .get_or_insert(self.last_read(marks).at);
-                        self.record.bytes += data.len() as u64;
-                        kept.extend_from_slice(&data);
-                    }
-                    if kept.len() > MAX_ERROR_BODY {
-                        break false;
-                    }
-                }
-                Ok(None) => break true,
+            let record = &mut self.record;
+            let take = |data: &[u8], read: ReadMark| {
+                record.timeline.first_byte.get_or_insert(read.at);
+                record.bytes += data.len() as u64;
+                let room = (MAX_ERROR_BODY + 1).saturating_sub(kept.len());
+                kept.extend_from_slice(&data[..data.len().min(room)]);
+            };
+            match self.watch.until(deadline, connection.body(take)).await {
+                Ok(Ok(Taken::Part)) if kept.len() <= MAX_ERROR_BODY => {}
+                Ok(Ok(Taken::End)) => break true,
                 Err(Gone::Cancelled) => return Err(Failed::from((Gone::Cancelled, late))),
-                Ok(Some(Err(_))) | Err(Gone::Late) => break false,
+                Ok(Ok(Taken::Part) | Err(_)) | Err(Gone::Late) => break false,
             }
         };
-        if let Some(encoding) = unasked_encoding(&head.headers) {
+        if let Some(encoding) = unasked_encoding(response.headers()) {
             kept = decoded_start(&encoding, &kept, MAX_ERROR_BODY);
             self.record.notes.add(Note::Compressed);
         }
-        self.record.error = Some(failure::refusal(head.status, &head.headers, &kept));
+        self.record.error = Some(failure::refusal(
+            response.status(),
+            response.headers(),
+            &kept,
+        ));
         self.record.outcome = Outcome::HttpStatus;
-        self.record.timeline.end = Some(self.last_read(marks).at);
+        self.record.timeline.end = Some(self.last_read(connection.marks()).at);
         Ok(complete)
     }
 

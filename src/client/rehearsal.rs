@@ -10,7 +10,7 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http_body_util::{BodyExt, Full};
+use http_body_util::Full;
 use hyper::Request;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use tokio::sync::Mutex;
@@ -19,7 +19,7 @@ use super::protocol::Protocol;
 use super::reading::{Ended, Reading};
 use crate::clock::TimeAnchor;
 use crate::measurement::RequestRecord;
-use crate::transport::{Connection, ReadMark, Wire};
+use crate::transport::{Connection, ReadMark, Taken, Wire};
 
 /// Room in the pipe: a prompt of some thousand tokens.
 const PIPE: usize = 64 * 1024;
@@ -58,22 +58,21 @@ impl Rehearsal {
             stage
         } else {
             let (ours, partner) = tokio::io::duplex(PIPE);
-            let connection = Connection::start(Wire::Pipe(ours), anchor).await.ok()?;
+            let connection = Connection::start(Wire::Pipe(ours), anchor);
             Stage {
                 connection,
                 partner,
             }
         };
         let (response, ()) = tokio::join!(connection.send(request), answer(&mut partner));
-        let mut body = response.ok()?.into_body();
+        response.ok()?;
         let mut reading = Reading::new(Arc::clone(protocol));
         let mut last = ReadMark::user(anchor.now(), 0);
-        while let Some(Ok(frame)) = body.frame().await {
-            if let (Ok(data), Some(read)) = (frame.into_data(), connection.marks().last_read()) {
-                last = read;
-                reading.take(&data, last, &mut record);
-            }
-        }
+        let mut take = |data: &[u8], read| {
+            last = read;
+            reading.take(data, read, &mut record);
+        };
+        while let Ok(Taken::Part) = connection.body(&mut take).await {}
         reading.end(Ended::Complete, last, &mut record);
         if connection.ready().await {
             *stage = Some(Stage {

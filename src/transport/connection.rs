@@ -1,34 +1,30 @@
-//! One HTTP connection: hyper's connection-level client over a stamped byte stream.
+//! One HTTP connection over a stamped byte stream.
 //!
-//! HTTP/1.1 or HTTP/2, one exchange at a time in either: other streams on the connection would
-//! blur the stamps, and a new exchange finds an idle connection anyway.
+//! HTTP/1.1 or HTTP/2, one exchange at a time in either. A response comes as its head, then as
+//! parts of its body, each with the read that brought it.
 
-use std::sync::{Arc, OnceLock};
+use std::future::poll_fn;
+use std::io;
+use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::Full;
-use hyper::body::Incoming;
-use hyper::client::conn::http1;
-use hyper::client::conn::http2;
-use hyper::http::uri::{Authority, PathAndQuery, Scheme};
-use hyper::{Request, Response, Uri, header};
-use hyper_util::rt::TokioExecutor;
+use hyper::client::conn::TrySendError;
+use hyper::{Request, Response};
 
-use super::wire::Carrier;
-use super::{Marks, Wire, tls};
+use super::body::FramingError;
+use super::http1::Http1;
+use super::http2::Http2;
+use super::{Marks, ReadMark, Wire, tls};
 use crate::clock::{MonoTime, TimeAnchor};
-
-/// Largest response head that is read.
-const MAX_HEAD: u32 = 64 * 1024;
 
 /// An open connection. It carries one exchange at a time.
 #[derive(Debug)]
 pub struct Connection {
-    sender: Sender,
+    http: Http,
     marks: Arc<Marks>,
-    /// The alert by which the server ended TLS, if it did.
-    alert: Arc<OnceLock<String>>,
     exchanges: u32,
     /// When it was opened.
     pub(super) since: MonoTime,
@@ -37,9 +33,9 @@ pub struct Connection {
 }
 
 #[derive(Debug)]
-enum Sender {
-    Http1(http1::SendRequest<Full<Bytes>>),
-    Http2(http2::SendRequest<Full<Bytes>>, Scheme),
+enum Http {
+    One(Http1),
+    Two(Http2),
 }
 
 /// Why a request got no response.
@@ -53,55 +49,58 @@ pub enum SendFailure {
     Broken(hyper::Error),
 }
 
+/// What was taken of a body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Taken {
+    /// A part, perhaps an empty one.
+    Part,
+    /// Nothing: it is over.
+    End,
+}
+
+/// Why a body has no proper end.
+#[derive(Debug, thiserror::Error)]
+pub enum BodyError {
+    /// The connection could not be read.
+    #[error("error reading a body from connection: {0}")]
+    Read(io::Error),
+    /// It ended in the middle of the body.
+    #[error("the connection ended before the body did")]
+    Cut,
+    /// The body is not framed as HTTP/1.1 wants it.
+    #[error("bad framing of the body: {0}")]
+    Framing(FramingError),
+    /// The stream of HTTP/2 failed.
+    #[error("{}", with_source(.0))]
+    Http2(hyper::Error),
+}
+
 impl Connection {
-    /// Starts HTTP/1.1 on `wire`. The task that drives the connection ends with it.
-    ///
-    /// # Errors
-    ///
-    /// If the stream is closed at once.
-    pub async fn start(wire: Wire, anchor: TimeAnchor) -> hyper::Result<Self> {
-        let carrier = Carrier::http1(wire.stamped(anchor), anchor);
-        let marks = Arc::clone(carrier.marks());
-        let (sender, driver) = http1::Builder::new()
-            .max_buf_size(MAX_HEAD as usize)
-            .handshake(carrier)
-            .await?;
-        Ok(Self::new(
-            Sender::Http1(sender),
-            marks,
-            (drive(driver), anchor),
-        ))
+    /// Starts HTTP/1.1 on `wire`.
+    #[must_use]
+    pub fn start(wire: Wire, anchor: TimeAnchor) -> Self {
+        let bytes = wire.stamped(anchor);
+        let marks = Arc::clone(bytes.marks());
+        Self::new(Http::One(Http1::new(bytes, anchor)), marks, anchor)
     }
 
-    /// Starts HTTP/2 on `wire`, which the server is known to speak.
+    /// Starts HTTP/2 on `wire`, which the server is known to speak. The task that drives the
+    /// connection ends with it.
     ///
     /// # Errors
     ///
     /// If the stream is closed at once.
     pub async fn start_http2(wire: Wire, anchor: TimeAnchor) -> hyper::Result<Self> {
-        let scheme = match wire {
-            Wire::Tls(_) => Scheme::HTTPS,
-            Wire::Tcp(_) | Wire::Unix(_) | Wire::Pipe(_) => Scheme::HTTP,
-        };
-        let carrier = Carrier::http2(wire.stamped(anchor), anchor);
-        let marks = Arc::clone(carrier.marks());
-        let (sender, driver) = http2::Builder::new(TokioExecutor::new())
-            .max_header_list_size(MAX_HEAD)
-            .handshake(carrier)
-            .await?;
-        let sender = Sender::Http2(sender, scheme);
-        Ok(Self::new(sender, marks, (drive(driver), anchor)))
+        let bytes = wire.stamped(anchor);
+        let marks = Arc::clone(bytes.marks());
+        let http = Http2::start(bytes, anchor).await?;
+        Ok(Self::new(Http::Two(http), marks, anchor))
     }
 
-    fn new(
-        sender: Sender,
-        marks: Arc<Marks>,
-        (alert, anchor): (Arc<OnceLock<String>>, TimeAnchor),
-    ) -> Self {
+    fn new(http: Http, marks: Arc<Marks>, anchor: TimeAnchor) -> Self {
         Self {
-            sender,
+            http,
             marks,
-            alert,
             exchanges: 0,
             since: anchor.now(),
             idle_limit: None,
@@ -120,11 +119,20 @@ impl Connection {
         self.exchanges > 1
     }
 
-    /// Waits until a request can be written. False if the connection is closed.
+    /// Waits until a request can be written. False if the connection is closed, or its last
+    /// response was not read to its end.
     pub async fn ready(&mut self) -> bool {
-        match &mut self.sender {
-            Sender::Http1(sender) => sender.ready().await.is_ok(),
-            Sender::Http2(sender, _) => sender.ready().await.is_ok(),
+        match &mut self.http {
+            Http::One(http) => http.is_open(),
+            Http::Two(http) => http.ready().await,
+        }
+    }
+
+    /// Whether a connection that rests is known to have been closed.
+    pub(super) fn is_closed(&mut self) -> bool {
+        match &mut self.http {
+            Http::One(http) => !http.is_open(),
+            Http::Two(http) => http.is_closed(),
         }
     }
 
@@ -137,70 +145,61 @@ impl Connection {
     pub async fn send(
         &mut self,
         request: Request<Full<Bytes>>,
-    ) -> Result<Response<Incoming>, SendFailure> {
+    ) -> Result<Response<()>, SendFailure> {
         self.exchanges += 1;
-        let sent = match &mut self.sender {
-            Sender::Http1(sender) => sender.try_send_request(request).await,
-            Sender::Http2(sender, scheme) => {
-                let request = absolute(request, scheme);
-                sender.try_send_request(request).await
-            }
+        let response = match &mut self.http {
+            Http::One(http) => http.send(request).await?,
+            Http::Two(http) => http.send(request).await?,
         };
-        match sent {
-            Ok(response) => {
-                self.idle_limit = keep_alive_timeout(&response);
-                Ok(response)
+        self.idle_limit = keep_alive_timeout(&response);
+        Ok(response)
+    }
+
+    /// Waits for more of the body of the response and gives it to `take`, in parts, each with
+    /// the read that brought its last byte.
+    ///
+    /// # Errors
+    ///
+    /// If the body can have no proper end any more.
+    pub async fn body(
+        &mut self,
+        mut take: impl FnMut(&[u8], ReadMark),
+    ) -> Result<Taken, BodyError> {
+        poll_fn(|cx| -> Poll<Result<Taken, BodyError>> {
+            match &mut self.http {
+                Http::One(http) => http.poll_body(cx, &mut take),
+                Http::Two(http) => http.poll_body(cx, &mut take),
             }
-            Err(mut failure) => {
-                let is_unsent = failure.take_message().is_some();
-                let error = failure.into_error();
-                let alert = tls::alert_in(&error).or_else(|| self.alert.get().cloned());
-                Err(match alert {
-                    Some(alert) => SendFailure::Tls(alert),
-                    None if is_unsent => SendFailure::Unsent,
-                    None => SendFailure::Broken(error),
-                })
-            }
-        }
+        })
+        .await
     }
 }
 
-/// Drives a connection to its end. The alert that ended it is kept: it may come before there is
-/// a request to fail.
-fn drive<F>(driver: F) -> Arc<OnceLock<String>>
-where
-    F: Future<Output = hyper::Result<()>> + Send + 'static,
-{
-    let kept = Arc::new(OnceLock::new());
-    let alert = Arc::clone(&kept);
-    tokio::spawn(async move {
-        if let Err(error) = driver.await {
-            tracing::trace!(%error, "connection ended");
-            if let Some(why) = tls::alert_in(&error) {
-                alert.get_or_init(|| why);
-            }
-        }
-    });
-    kept
+/// hyper's message and the error below it.
+#[must_use]
+pub fn with_source(error: &hyper::Error) -> String {
+    match std::error::Error::source(error) {
+        Some(source) => format!("{error}: {source}"),
+        None => error.to_string(),
+    }
 }
 
-/// In HTTP/2 the URI is whole, and what was the `host` header is a part of it.
-fn absolute(mut request: Request<Full<Bytes>>, scheme: &Scheme) -> Request<Full<Bytes>> {
-    let host = request.headers_mut().remove(header::HOST);
-    let authority = host.and_then(|host| Authority::try_from(host.as_bytes()).ok());
-    let mut parts = std::mem::take(request.uri_mut()).into_parts();
-    parts.scheme = Some(scheme.clone());
-    parts.authority = authority;
-    parts
-        .path_and_query
-        .get_or_insert_with(|| PathAndQuery::from_static("/"));
-    // Without an authority hyper refuses it, which ends as a record.
-    *request.uri_mut() = Uri::from_parts(parts).unwrap_or_default();
-    request
+/// Why hyper got no response; `alert` is the one that is known to have ended TLS.
+pub(super) fn not_sent(
+    mut failure: TrySendError<Request<Full<Bytes>>>,
+    alert: Option<String>,
+) -> SendFailure {
+    let is_unsent = failure.take_message().is_some();
+    let error = failure.into_error();
+    match tls::alert_in(&error).or(alert) {
+        Some(alert) => SendFailure::Tls(alert),
+        None if is_unsent => SendFailure::Unsent,
+        None => SendFailure::Broken(error),
+    }
 }
 
 /// The `timeout` of a `Keep-Alive` header.
-fn keep_alive_timeout(response: &Response<Incoming>) -> Option<Duration> {
+fn keep_alive_timeout(response: &Response<()>) -> Option<Duration> {
     let header = response.headers().get("keep-alive")?.to_str().ok()?;
     header
         .split(',')

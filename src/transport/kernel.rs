@@ -17,7 +17,7 @@ pub(super) fn placed(now: WallAnchor, stamp_ns: u64, emptied: MonoTime) -> Optio
 }
 
 #[cfg(target_os = "linux")]
-pub(super) use linux::{keep_stamping, receive, stamp_reads};
+pub(super) use linux::{has_news, keep_stamping, receive, stamp_reads};
 
 #[cfg(target_os = "linux")]
 mod linux {
@@ -27,8 +27,9 @@ mod linux {
     use std::os::fd::AsRawFd;
     use std::sync::OnceLock;
 
+    use nix::errno::Errno;
     use nix::sys::socket::sockopt::ReceiveTimestampns;
-    use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg, setsockopt};
+    use nix::sys::socket::{ControlMessageOwned, MsgFlags, recv, recvmsg, setsockopt};
     use nix::sys::time::TimeSpec;
     use tokio::net::TcpStream;
 
@@ -79,6 +80,17 @@ mod linux {
             });
             Ok((got.bytes, stamp))
         })
+    }
+
+    /// Whether a byte or the end of the stream waits in `socket`, which is asked itself: what the
+    /// runtime knows may be older. `None` if that cannot be said.
+    pub(in super::super) fn has_news(socket: &impl AsRawFd) -> Option<bool> {
+        let flags = MsgFlags::MSG_PEEK | MsgFlags::MSG_DONTWAIT;
+        match recv(socket.as_raw_fd(), &mut [0], flags) {
+            Err(Errno::EAGAIN) => Some(false),
+            Err(Errno::EINTR) => None,
+            Ok(_) | Err(_) => Some(true),
+        }
     }
 
     fn unix_ns(stamp: TimeSpec) -> Option<u64> {

@@ -1,9 +1,8 @@
 //! When the reads and writes of one connection happened.
 //!
-//! The byte stream stores, the client reads right when a frame comes out. Both run on one
-//! thread, so that with HTTP/1.1 "the last read" is the read that completed the frame: hyper
-//! does not read again until its one-frame body channel was emptied. HTTP/2 is read ahead;
-//! there the [`Ledger`] tells which read brought a byte of the body.
+//! The byte stream stores, the connection asks right when it gives out a part of a body. With
+//! HTTP/1.1 "the last read" is the one that brought the part. HTTP/2 is read ahead; there the
+//! [`Ledger`] tells which read brought a byte of the body.
 //!
 //! # How far the bytes of one read may lie apart
 //!
@@ -101,6 +100,8 @@ pub struct Marks {
     reads: AtomicU32,
     is_kernel: AtomicBool,
     is_bad: AtomicBool,
+    /// Whether the whole request was written; kept with HTTP/1.1.
+    is_sent: AtomicBool,
     /// Whether the connection is read ahead, so that the ledger has to be asked.
     is_ahead: AtomicBool,
     ledger: Mutex<Ledger>,
@@ -154,6 +155,15 @@ impl Marks {
     pub(super) fn wrote(&self, at: MonoTime) {
         self.first_write.set_once(at);
         self.last_write.set(at);
+    }
+
+    /// Whether the whole request was written.
+    pub(super) fn set_sent(&self, is_sent: bool) {
+        self.is_sent.store(is_sent, Relaxed);
+    }
+
+    pub(super) fn is_sent(&self) -> bool {
+        self.is_sent.load(Relaxed)
     }
 
     /// The socket was read.

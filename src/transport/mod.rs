@@ -1,16 +1,21 @@
 //! Opens connections, carries HTTP, stamps reads.
 //!
 //! A connection is hyper's connection-level client over an I/O wrapper that notes when each
-//! read and write returned, before a byte is decoded. Connecting is behind [`Connect`], so that
+//! read and write returned, before a byte is decoded; bodies of HTTP/1.1 are taken straight from
+//! the reads. Connecting is behind [`Connect`], so that
 //! a test can put an in-memory pipe where the network is.
 //!
 //! | room | known for | does | never does |
 //! |---|---|---|---|
 //! | `transport` | `Connect` | open connections, carry HTTP, stamp reads | know what an LLM is; retry |
 
+mod body;
 mod connection;
 mod endpoint;
 pub mod fetch;
+mod head;
+mod http1;
+mod http2;
 mod kernel;
 mod ledger;
 mod marks;
@@ -24,7 +29,8 @@ mod tests;
 mod tls;
 mod wire;
 
-pub use connection::{Connection, SendFailure};
+pub use body::FramingError;
+pub use connection::{BodyError, Connection, SendFailure, Taken, with_source};
 pub use endpoint::{Endpoint, EndpointError};
 pub use marks::{Marks, ReadMark, StampClock};
 pub use open::TcpConnect;

@@ -16,6 +16,9 @@ const IDLE_MARGIN: Duration = Duration::from_secs(1);
 /// request opens a new one.
 const MOST_SESSIONS: usize = 1024;
 
+/// Resting connections that are looked at whenever one is given back.
+const LOOKED_AT: usize = 2;
+
 /// Idle connections. Those of no session: at most as many as were ever in flight at once.
 #[derive(Debug, Default)]
 pub struct Pool {
@@ -71,6 +74,13 @@ impl Pool {
                 && let Some(oldest) = idle.iter().position(|entry| entry.session.is_some())
             {
                 idle.remove(oldest);
+            }
+        }
+        // Nothing runs for a connection that rests, so the ones that rest longest are looked at
+        // now and then; otherwise those that are never used again would stay half closed.
+        for place in (0..idle.len().min(LOOKED_AT)).rev() {
+            if idle[place].connection.is_closed() {
+                idle.remove(place);
             }
         }
         idle.push(Idle {

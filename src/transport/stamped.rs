@@ -91,6 +91,17 @@ impl Stamped {
         Poll::Ready(Ok(received.count))
     }
 
+    /// Whether there is something to read, the end included, or `None` if only a read can tell.
+    pub(super) fn has_news(&self) -> Option<bool> {
+        match &self.raw {
+            #[cfg(target_os = "linux")]
+            Raw::Tcp(stream) => kernel::has_news(stream),
+            #[cfg(target_os = "linux")]
+            Raw::Unix(stream) => kernel::has_news(stream),
+            _ => None,
+        }
+    }
+
     fn note(&self, stamp: Option<u64>) {
         let Known { sleep, looked } = rest::known();
         let woke = sleep.map(|sleep| self.anchor.at(sleep.ended));

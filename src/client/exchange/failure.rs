@@ -6,7 +6,7 @@ use hyper::{HeaderMap, StatusCode};
 use super::super::protocol::{error_in_body, request_error};
 use super::super::watch::Gone;
 use crate::measurement::{Outcome, RequestError, Timeline};
-use crate::transport::{ConnectError, SendFailure};
+use crate::transport::{ConnectError, SendFailure, with_source};
 
 /// What ended an exchange.
 pub(super) struct Failed(pub(super) Outcome, pub(super) Option<RequestError>);
@@ -69,14 +69,6 @@ impl Failed {
 
 pub(super) fn broken(message: &str) -> RequestError {
     request_error("connection broken", message)
-}
-
-/// hyper's message and the errors below it.
-pub(super) fn with_source(error: &hyper::Error) -> String {
-    match std::error::Error::source(error) {
-        Some(source) => format!("{error}: {source}"),
-        None => error.to_string(),
-    }
 }
 
 /// Why a response is not a success: what its body says, or else its head.
