@@ -1,14 +1,14 @@
 //! Waits for the next thing of an exchange, unless its deadline passes or we are stopping.
 //!
 //! The timer is armed lazily: a deadline that moves on with every chunk costs nothing until the
-//! timer fires, which then finds out whether it really is too late. The stop signal is looked
-//! at through a flag, so that waiting takes no lock per chunk.
+//! timer fires, which then finds out whether it really is too late. Timer and stop signal are
+//! asked only if they do not know yet whom to wake, so that waiting takes no lock per chunk.
 
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 
 use tokio::time::Sleep;
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
@@ -52,7 +52,8 @@ pub(super) struct Watch {
     armed: MonoTime,
     cancel: Cancel,
     stopping: Pin<Box<WaitForCancellationFutureOwned>>,
-    registered: bool,
+    /// Whom timer and stop signal are to wake.
+    waker: Option<Waker>,
 }
 
 impl Watch {
@@ -64,7 +65,7 @@ impl Watch {
             armed: first,
             stopping: Box::pin(cancel.token.clone().cancelled_owned()),
             cancel,
-            registered: false,
+            waker: None,
         }
     }
 
@@ -88,11 +89,15 @@ impl Watch {
     }
 
     fn gone(&mut self, deadline: MonoTime, cx: &mut Context<'_>) -> Poll<Gone> {
-        if !self.registered || self.cancel.is_cancelled() {
-            self.registered = true;
-            if self.stopping.as_mut().poll(cx).is_ready() {
-                return Poll::Ready(Gone::Cancelled);
-            }
+        let is_known = self.waker.as_ref();
+        if is_known.is_some_and(|waker| waker.will_wake(cx.waker()))
+            && !self.cancel.is_cancelled()
+            && self.anchor.now() < self.armed
+        {
+            return Poll::Pending;
+        }
+        if self.stopping.as_mut().poll(cx).is_ready() {
+            return Poll::Ready(Gone::Cancelled);
         }
         while self.timer.as_mut().poll(cx).is_ready() {
             if self.anchor.now() >= deadline {
@@ -100,11 +105,13 @@ impl Watch {
             }
             self.arm(deadline);
         }
+        self.waker = Some(cx.waker().clone());
         Poll::Pending
     }
 
     fn arm(&mut self, at: MonoTime) {
         self.timer.as_mut().reset(self.anchor.instant(at));
         self.armed = at;
+        self.waker = None;
     }
 }
