@@ -80,10 +80,7 @@ fn reading_no_metrics_is_a_bare_word_or_false() {
         ("\"off\"", ServerMetrics::Off),
         ("false", ServerMetrics::Off),
         ("auto", ServerMetrics::Auto),
-        (
-            "http://h/m",
-            ServerMetrics::Url("http://h/m".to_owned()),
-        ),
+        ("http://h/m", ServerMetrics::Url("http://h/m".to_owned())),
     ] {
         let target = read_target(&format!("url: http://h\nserver_metrics: {given}"));
         assert_eq!(target.server_metrics, expected, "{given}");
@@ -127,7 +124,10 @@ fn words_of_the_older_yaml_are_words() {
         );
     }
     // Elsewhere they are texts.
-    assert_eq!(read_target("url: http://h\nmodel: no").model.as_deref(), Some("no"));
+    assert_eq!(
+        read_target("url: http://h\nmodel: no").model.as_deref(),
+        Some("no")
+    );
 }
 
 #[test]

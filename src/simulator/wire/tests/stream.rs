@@ -54,8 +54,14 @@ async fn a_client_of_http_1_0_gets_a_stream_without_chunks_that_ends_with_its_co
     assert!(head.contains("\r\nconnection: close\r\n"), "{head}");
     assert!(!head.contains("transfer-encoding"), "{head}");
     for (_, frame) in &writes[1..] {
-        assert!(frame.starts_with("data: {") || frame == "data: [DONE]\n\n", "{frame}");
-        assert!(frame.ends_with("}\n\n") || frame == "data: [DONE]\n\n", "{frame}");
+        assert!(
+            frame.starts_with("data: {") || frame == "data: [DONE]\n\n",
+            "{frame}"
+        );
+        assert!(
+            frame.ends_with("}\n\n") || frame == "data: [DONE]\n\n",
+            "{frame}"
+        );
     }
     assert!(peer.is_closed());
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::program::{Program, scratch, tokencanary};
+use crate::program::{Program, scratch, tell, tokencanary};
 
 const NEAR: &str = "10.77.0.1";
 const FAR: &str = "10.77.0.2";
@@ -141,8 +141,13 @@ impl Network {
         meanwhile();
         program.ended(SOON).await;
         let line = program.stdout();
-        serde_json::from_str(line.trim())
-            .unwrap_or_else(|error| panic!("{error}: {line}{}", program.stderr()))
+        let record: Value = serde_json::from_str(line.trim())
+            .unwrap_or_else(|error| panic!("{error}: {line}{}", program.stderr()));
+        tell(&format!(
+            "{}, {} chunks, times {}, error {}",
+            record["outcome"], record["chunks"], record["times_ms"], record["error"]
+        ));
+        record
     }
 }
 

@@ -26,7 +26,7 @@ use tokencanary::transport::{Endpoint, TcpConnect};
 use tokio::net::{TcpListener, TcpStream};
 
 use super::super::components::component;
-use crate::program::{Program, free_address, scratch};
+use crate::program::{Program, free_address, scratch, tell};
 
 const START: Duration = Duration::from_secs(30);
 const TTFT: Duration = Duration::from_millis(200);
@@ -115,13 +115,13 @@ impl Nginx {
         let here = folder.display();
         let certificate =
             format!("ssl_certificate {here}/server.pem; ssl_certificate_key {here}/server.key;");
-        let pass =
-            |how: &str| format!("location / {{ proxy_pass http://{upstream}; {how} }}");
+        let pass = |how: &str| format!("location / {{ proxy_pass http://{upstream}; {how} }}");
         let off = pass("proxy_http_version 1.1; proxy_buffering off;");
         // Buffers that are not full are held back only where the upstream speaks HTTP/1.0, which
         // is what nginx asks for by itself: chunks of HTTP/1.1 are passed on as they come.
         let on = pass("proxy_buffer_size 16k; proxy_buffers 8 16k;");
-        let chunked_pass = pass("proxy_http_version 1.1; proxy_buffer_size 16k; proxy_buffers 8 16k;");
+        let chunked_pass =
+            pass("proxy_http_version 1.1; proxy_buffer_size 16k; proxy_buffers 8 16k;");
         let config = format!(
             "daemon off; master_process off; pid {here}/nginx.pid; error_log stderr;\n\
              events {{}}\n\
@@ -298,5 +298,10 @@ async fn nginx_that_buffers_is_found_out() {
         assert_eq!(record.itl(), None);
         let first = record.ttft().expect("a token came");
         assert!(first >= end, "{first:?}");
+        tell(&format!(
+            "buffered: {} chunks within {:?} after {first:?}",
+            record.chunks.len(),
+            record.chunks.gaps().sum::<Duration>()
+        ));
     }
 }
