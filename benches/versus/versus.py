@@ -13,6 +13,7 @@ import json
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
 import time
 import urllib.request
@@ -29,6 +30,15 @@ STREAMS = 50
 # First token after 100 ms, then one every 10 ms: streams and requests.
 TIMES = ((1, 10), (100, 500), (500, 1500))
 TIMES_TOKENS = 128
+
+# Longest run of one client, seconds: with start, report and a busy machine. Later it is stopped.
+LIMIT = 900
+# For ending after being asked to, seconds.
+GRACE = 20
+
+
+class Failed(Exception):
+    """A client did not do its run. What it said is in the file named."""
 
 
 class Server:
@@ -80,6 +90,8 @@ def aiperf(options, url, streams, requests, tokens, out):
         options.aiperf, "profile", "--model", "bench", "--url", url,
         "--endpoint-type", "chat", "--streaming", "--tokenizer", options.model,
         "--isl", "16", "--osl", str(tokens),
+        # Else it counts by its tokenizer, which is not the server's, and its ITL is of that.
+        "--use-server-token-count",
         "--concurrency", str(streams), "--request-count", str(requests),
         "--ui", "none", "--no-gpu-telemetry", "--no-server-metrics", "--artifact-dir", str(out),
     ]
@@ -100,9 +112,10 @@ def guidellm(options, url, streams, requests, tokens, out):
 def reported(client, out):
     """TTFT and ITL in milliseconds as (p50, p99), and tokens per second, as the client has it."""
     if client == "canary":
-        summary = json.loads((out / "summary.json").read_text())["metrics"]
-        pair = lambda name: (summary[name]["p50"], summary[name]["p99"])
-        return pair("ttft"), pair("itl"), None
+        summary = json.loads((out / "summary.json").read_text())
+        metrics, rate = summary["metrics"], summary["throughput"]["output_tokens_per_s"]
+        pair = lambda name: (metrics[name]["p50"], metrics[name]["p99"])
+        return pair("ttft"), pair("itl"), rate
     if client == "aiperf":
         summary = json.loads((out / "profile_export_aiperf.json").read_text())
         pair = lambda name: (summary[name]["p50"], summary[name]["p99"])
@@ -118,6 +131,40 @@ def reported(client, out):
     return pair("time_to_first_token_ms"), pair("inter_token_latency_ms"), rate
 
 
+def over(process, seconds):
+    """Whether `process` has ended in time. It keeps its id until it is waited for."""
+    end = time.monotonic() + seconds
+    while not os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT):
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+def finished(command, out):
+    """Runs `command` to its end; gives its status and the resources it used."""
+    with open(out / "output.txt", "w") as output:
+        # It leads a group of its own, which is stopped as one: some clients start many processes.
+        process = subprocess.Popen(
+            command, stdout=output, stderr=output, stdin=subprocess.DEVNULL, cwd=out,
+            start_new_session=True,
+        )
+    in_time = False
+    try:
+        in_time = over(process, LIMIT)
+        if not in_time:
+            os.killpg(process.pid, signal.SIGTERM)
+            over(process, GRACE)
+    finally:
+        # The leader is not waited for yet, so the id is the group's for sure.
+        os.killpg(process.pid, signal.SIGKILL)
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    if not in_time:
+        raise Failed(f"not over after {LIMIT} s, see {out}/output.txt")
+    return process.returncode, usage
+
+
 def run(options, client, pace, streams, requests):
     """One run of one client on a server of its own."""
     tokens, ttft_ms, itl_ms = pace
@@ -131,15 +178,14 @@ def run(options, client, pace, streams, requests):
     with Server(options.server, tokens, ttft_ms, itl_ms) as server:
         command = globals()[client](options, server.url, streams, requests, tokens, out)
         load, begin = os.getloadavg()[0], time.monotonic()
-        with open(out / "output.txt", "w") as output:
-            process = subprocess.Popen(command, stdout=output, stderr=output, cwd=out)
-            _, status, usage = os.wait4(process.pid, 0)
-            process.returncode = os.waitstatus_to_exitcode(status)
+        status, usage = finished(command, out)
         wall = time.monotonic() - begin
         # Our own benchmark ends with 3 where the machine was late.
-        if process.returncode not in ((0, 3) if client == "canary" else (0,)):
-            raise SystemExit(f"{' '.join(command)}: status {process.returncode}, see {out}/output.txt")
+        if status not in ((0, 3) if client == "canary" else (0,)):
+            raise Failed(f"status {status}, see {out}/output.txt")
         ttft, itl = server.times()
+    if len(ttft) < requests:
+        raise Failed(f"{len(ttft)} of {requests} requests were answered, see {out}/output.txt")
     told = reported(client, out)
     result = {
         "cpu": usage.ru_utime + usage.ru_stime,
@@ -153,7 +199,6 @@ def run(options, client, pace, streams, requests):
         "true_itl": (quantile(itl, 50), quantile(itl, 99)),
     }
     kept.write_text(json.dumps(result))
-    shutil.rmtree(out / "inputs.json", ignore_errors=True)
     return result
 
 
@@ -161,6 +206,11 @@ def cost(options, client, sizes, tokens):
     """CPU seconds for one more request, by a long and a short run."""
     short, long = (run(options, client, (tokens, 0, 0), STREAMS, n) for n in sizes[client])
     return (long["cpu"] - short["cpu"]) / (sizes[client][1] - sizes[client][0]), short, long
+
+
+def shown(value):
+    """A time; too few requests have no p99."""
+    return "–" if value is None else f"{value:.2f}"
 
 
 def ratio(own, value):
@@ -178,14 +228,19 @@ def print_costs(options, wanted, parts):
         print(f"\n{what}: zero delay, {STREAMS} streams, {tokens} tokens")
         print(f"{'':<10}{'us':>10}{'ours':>11}   runs: requests, CPU s, wall s, load before")
         for client in wanted:
-            request, short, long = cost(options, client, sizes, tokens)
+            try:
+                request, short, long = cost(options, client, sizes, tokens)
+            except Failed as failed:
+                print(f"{client:<10}  {failed}", flush=True)
+                continue
             value = request / (tokens if part == "chunk" else 1) * 1e6
-            own.setdefault(part, value if client == "canary" else None)
+            if client == "canary":
+                own[part] = value
             runs = "; ".join(
                 f"{n}, {r['cpu']:.1f}, {r['wall']:.1f}, {r['load']:.1f}"
                 for n, r in zip(sizes[client], (short, long))
             )
-            print(f"{client:<10}{value:>10.2f}{ratio(own[part], value):>11}   {runs}", flush=True)
+            print(f"{client:<10}{value:>10.2f}{ratio(own.get(part), value):>11}   {runs}", flush=True)
 
 
 def print_times(options, wanted):
@@ -195,10 +250,16 @@ def print_times(options, wanted):
     print(f"{'':<10}{'streams':>8}" + "".join(f"{name:>17}" for name in header))
     for streams, requests in TIMES:
         for client in wanted:
-            r = run(options, client, (TIMES_TOKENS, 100, 10), streams, requests)
-            pairs = [f"{a:.2f} / {b:.2f}" for a, b in (r["true_ttft"], r["ttft"], r["true_itl"], r["itl"])]
-            rate = "" if r["rate"] is None else f"{r['rate']:.0f}"
-            cells = pairs + [rate, f"{r['cpu']:.2f}", f"{r['wall']:.1f}", f"{r['load']:.1f}"]
+            try:
+                r = run(options, client, (TIMES_TOKENS, 100, 10), streams, requests)
+            except Failed as failed:
+                print(f"{client:<10}{streams:>8}  {failed}", flush=True)
+                continue
+            pairs = [
+                " / ".join(shown(value) for value in r[pair])
+                for pair in ("true_ttft", "ttft", "true_itl", "itl")
+            ]
+            cells = pairs + [f"{r['rate']:.0f}", f"{r['cpu']:.2f}", f"{r['wall']:.1f}", f"{r['load']:.1f}"]
             print(f"{client:<10}{streams:>8}" + "".join(f"{cell:>17}" for cell in cells), flush=True)
 
 

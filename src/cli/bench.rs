@@ -183,15 +183,17 @@ fn prepare(dir: &Path) -> Result<(), String> {
 /// there at the end belong together.
 fn clear(dir: &Path) -> Result<(), String> {
     for name in ["requests.jsonl", "summary.json"] {
-        match std::fs::remove_file(dir.join(name)) {
-            Ok(()) => say(&format!(
-                "replacing `{}` of an earlier run",
-                dir.join(name).display()
-            )),
+        let file = dir.join(name);
+        // An empty one is what finding out whether it can be written has left.
+        let holds_any = std::fs::metadata(&file).is_ok_and(|facts| facts.len() > 0);
+        match std::fs::remove_file(&file) {
+            Ok(()) if holds_any => {
+                say(&format!("replacing `{}` of an earlier run", file.display()));
+            }
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
                 return Err(unwritable(dir, &error));
             }
-            Err(_) => {}
+            Ok(()) | Err(_) => {}
         }
     }
     Ok(())

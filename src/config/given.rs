@@ -104,10 +104,18 @@ impl<'a> Given<'a> {
         })
     }
 
-    /// `true` or `false`.
+    /// `true` or `false`. The other words of the older YAML are told what to write.
     pub(super) fn flag(&self) -> Read<bool> {
+        let refused = |flag: &str| {
+            Err(Refusal::new(Problem::WrongType).hint(format!("write `{flag}`, without quotes")))
+        };
         match self.value {
             Value::Bool(_, flag) => Ok(*flag),
+            Value::String(_, text) => match text.to_ascii_lowercase().as_str() {
+                "true" | "yes" | "on" | "y" => refused("true"),
+                "false" | "no" | "off" | "n" => refused("false"),
+                _ => Err(Refusal::new(Problem::WrongType)),
+            },
             _ => Err(Refusal::new(Problem::WrongType)),
         }
     }

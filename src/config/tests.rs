@@ -219,6 +219,7 @@ c.yaml:7: `export`: wrong type
 c.yaml:9: `probes[0].streaming`: wrong type
   given: `yes`
   wanted: `true` or `false`
+  hint: write `true`, without quotes
 c.yaml:10: `probes[0].when_full`: not understood
   given: `drop`
   wanted: `refuse` or `wait`

@@ -154,6 +154,12 @@ impl Drop for Program {
     }
 }
 
+/// Says what was seen, for the evidence that `tests/real` keeps.
+#[expect(clippy::print_stderr, reason = "nextest shows it where it is asked to")]
+pub(crate) fn tell(seen: &str) {
+    eprintln!("seen: {seen}");
+}
+
 /// An empty folder below `target` for the files of the test called `name`; kept for reading
 /// after a failure, emptied at the next run.
 pub(crate) fn scratch(name: &str) -> PathBuf {

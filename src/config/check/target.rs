@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use figment::value::Value;
+
 use super::super::diagnostic::Problem;
 use super::super::given::{Given, Refusal};
 use super::super::keys;
@@ -62,7 +64,7 @@ fn target<'a>(reader: &mut Reader<'a>, section: &Section<'a>) -> Option<TargetCo
         check_key_header(reader, section, api);
         require_model(reader, section, api);
     }
-    let server_metrics = url_at(reader, section, "server_metrics", server_metrics);
+    let server_metrics = server_metrics(reader, section);
     let every = reader.optional(section, "server_metrics_every", |given| {
         given.duration(FASTEST..=HOUR)
     });
@@ -125,7 +127,25 @@ pub(super) fn refused_url(error: &UrlError, example: &str) -> Refusal {
         .hint(error.to_string())
 }
 
-fn server_metrics(text: &str) -> Result<ServerMetrics, Refusal> {
+/// Programs that write the file by the older YAML, where `off` is a truth value, make `false`
+/// of it.
+fn server_metrics<'a>(reader: &mut Reader<'a>, section: &Section<'a>) -> Option<ServerMetrics> {
+    let node = section.get("server_metrics")?;
+    match node.value {
+        Value::Bool(_, false) => Some(ServerMetrics::Off),
+        Value::Bool(_, true) => {
+            let refusal = Refusal::new(Problem::WrongType).hint("write `auto`");
+            reader.refuse(
+                &node,
+                &refusal.wanted(keys::TARGET.wanted("server_metrics")),
+            );
+            None
+        }
+        _ => url_at(reader, section, "server_metrics", metrics_page),
+    }
+}
+
+fn metrics_page(text: &str) -> Result<ServerMetrics, Refusal> {
     match text {
         "auto" => Ok(ServerMetrics::Auto),
         "off" => Ok(ServerMetrics::Off),

@@ -73,6 +73,64 @@ fn a_version_of_http_is_a_number_or_a_text() {
 }
 
 #[test]
+fn reading_no_metrics_is_a_bare_word_or_false() {
+    for (given, expected) in [
+        ("off", ServerMetrics::Off),
+        ("'off'", ServerMetrics::Off),
+        ("\"off\"", ServerMetrics::Off),
+        ("false", ServerMetrics::Off),
+        ("auto", ServerMetrics::Auto),
+        ("http://h/m", ServerMetrics::Url("http://h/m".to_owned())),
+    ] {
+        let target = read_target(&format!("url: http://h\nserver_metrics: {given}"));
+        assert_eq!(target.server_metrics, expected, "{given}");
+    }
+    let toml = "[[targets]]\nname = \"a\"\nurl = \"http://h\"\nserver_metrics = false\n\
+                [[probes]]\nname = \"p\"\ntargets = [\"a\"]\n\
+                arrivals = { process = \"constant\", rate = \"1/s\" }\n\
+                workload = { synthetic = { input_tokens = 8, output_tokens = 4 } }\n";
+    let config = from_text(toml, Format::Toml, "t").unwrap_or_else(|found| panic!("{found}"));
+    assert_eq!(config.targets[0].server_metrics, ServerMetrics::Off);
+    check(
+        &target("url: http://h\nserver_metrics: true"),
+        "c.yaml:4: `targets[0].server_metrics`: wrong type
+  given: `true`
+  wanted: `auto`, `off` or a URL, as in `http://127.0.0.1:8000/metrics`
+  hint: write `auto`",
+    );
+}
+
+#[test]
+fn words_of_the_older_yaml_are_words() {
+    // What switches something on or off says what to write.
+    for (given, hint) in [
+        ("on", "true"),
+        ("Yes", "true"),
+        ("'true'", "true"),
+        ("off", "false"),
+        ("no", "false"),
+        ("'False'", "false"),
+    ] {
+        let text = target("url: http://h");
+        let shown = given.trim_matches('\'');
+        check(
+            &format!("{text}  streaming: {given}\n"),
+            &format!(
+                "c.yaml:9: `probes[0].streaming`: wrong type
+  given: `{shown}`
+  wanted: `true` or `false`
+  hint: write `{hint}`, without quotes"
+            ),
+        );
+    }
+    // Elsewhere they are texts.
+    assert_eq!(
+        read_target("url: http://h\nmodel: no").model.as_deref(),
+        Some("no")
+    );
+}
+
+#[test]
 fn every_protocol_is_known_by_its_own_name_and_by_the_one_of_aiperf() {
     for (name, api) in [
         ("messages", Api::Messages),

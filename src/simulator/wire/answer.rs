@@ -20,6 +20,9 @@ use crate::simulator::faults::Ending;
 
 const STREAM_HEAD: &[u8] = b"HTTP/1.1 200 OK\r\nserver: tokencanary-simulator\r\n\
     content-type: text/event-stream; charset=utf-8\r\ntransfer-encoding: chunked\r\n\r\n";
+/// The same for a client of HTTP/1.0, which knows no chunks.
+const OLD_STREAM_HEAD: &[u8] = b"HTTP/1.1 200 OK\r\nserver: tokencanary-simulator\r\n\
+    content-type: text/event-stream; charset=utf-8\r\nconnection: close\r\n\r\n";
 const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
 const DONE_FRAME: &str = "data: [DONE]\n\n";
 
@@ -32,6 +35,8 @@ struct Link<'a, Io> {
     io: Io,
     read: BytesMut,
     out: Vec<u8>,
+    /// Whether a stream is sent in chunks, with an end of its own.
+    chunked: bool,
     writing: Writing,
 }
 
@@ -58,6 +63,7 @@ where
         io,
         read: BytesMut::with_capacity(4096),
         out: Vec::with_capacity(1024),
+        chunked: true,
         writing: Writing::default(),
     };
     loop {
@@ -74,6 +80,7 @@ where
             request: request.id.as_deref().map(Arc::from),
             write: 0,
         };
+        link.chunked = request.chunked;
         link.note(Moment::Read);
         if link.answer(&request).await.is_err() || request.close {
             return;
@@ -139,7 +146,12 @@ where
         mut frames: Frames,
         (ask, ending): (&Ask, &Ending),
     ) -> Result<(), Over> {
-        self.out.extend_from_slice(STREAM_HEAD);
+        let head = if self.chunked {
+            STREAM_HEAD
+        } else {
+            OLD_STREAM_HEAD
+        };
+        self.out.extend_from_slice(head);
         self.send(Moment::Headers).await?;
         let mut written = 0;
         self.fail_if_due(ending, written).await?;
@@ -173,8 +185,7 @@ where
             self.frame(frames.usage(tokens));
             self.send(Moment::Usage).await?;
         }
-        self.frame(DONE_FRAME);
-        self.out.extend_from_slice(LAST_CHUNK);
+        self.last_frame();
         self.send(Moment::Done).await
     }
 
@@ -185,8 +196,7 @@ where
             Ending::StreamError { after_chunks } if written >= *after_chunks => {
                 let error = frames::error(&injected());
                 self.frame(&format!("data: {error}\n\n"));
-                self.frame(DONE_FRAME);
-                self.out.extend_from_slice(LAST_CHUNK);
+                self.last_frame();
                 self.send(Moment::Body).await?;
                 Err(Over)
             }
@@ -236,8 +246,20 @@ where
         self.send(Moment::Body).await
     }
 
-    /// Puts one frame into the buffer as an HTTP chunk of its own.
+    /// Puts the frame that ends a stream into the buffer, and the end of the body.
+    fn last_frame(&mut self) {
+        self.frame(DONE_FRAME);
+        if self.chunked {
+            self.out.extend_from_slice(LAST_CHUNK);
+        }
+    }
+
+    /// Puts one frame into the buffer, as an HTTP chunk of its own where there are chunks.
     fn frame(&mut self, frame: &str) {
+        if !self.chunked {
+            self.out.extend_from_slice(frame.as_bytes());
+            return;
+        }
         self.out
             .extend_from_slice(format!("{:x}\r\n", frame.len()).as_bytes());
         self.out.extend_from_slice(frame.as_bytes());

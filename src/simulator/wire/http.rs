@@ -1,4 +1,5 @@
-//! Reading HTTP/1.1 requests, by hand and with limits.
+//! Reading HTTP/1.1 requests, by hand and with limits. HTTP/1.0 is taken too, since nginx asks
+//! by it unless it is told otherwise.
 //!
 //! One request at a time; bytes that come early stay in the buffer. This is the simulator's own
 //! reader on purpose: a misunderstanding shared with the client would hide itself.
@@ -23,8 +24,11 @@ pub(super) struct Request {
     /// Value of `x-request-id`.
     pub(super) id: Option<String>,
     pub(super) body: BytesMut,
-    /// Whether the client wants the connection closed after the answer.
+    /// Whether the connection is closed after the answer: the client wants it, or knows only
+    /// HTTP/1.0.
     pub(super) close: bool,
+    /// Whether the client knows chunks, as of HTTP/1.1. Else a stream ends with its connection.
+    pub(super) chunked: bool,
 }
 
 /// Why no request was read.
@@ -43,6 +47,7 @@ struct Head {
     id: Option<String>,
     length: usize,
     close: bool,
+    chunked: bool,
     expects_continue: bool,
 }
 
@@ -82,6 +87,7 @@ where
         id: head.id,
         body: buffer.split_to(head.length),
         close: head.close,
+        chunked: head.chunked,
     })
 }
 
@@ -105,14 +111,19 @@ async fn fill<Io: AsyncRead + Unpin>(io: &mut Io, buffer: &mut BytesMut) -> Resu
 }
 
 fn parse_head(bytes: &[u8]) -> Result<Head, Unread> {
-    const BAD: Unread = Unread::Refused(400, "not an HTTP/1.1 request");
+    const BAD: Unread = Unread::Refused(400, "not an HTTP/1 request");
     let text = std::str::from_utf8(bytes).map_err(|_| BAD)?;
     let mut lines = text.split("\r\n");
     let mut words = lines.next().ok_or(BAD)?.split(' ');
-    let (Some(method), Some(target), Some("HTTP/1.1"), None) =
+    let (Some(method), Some(target), Some(version), None) =
         (words.next(), words.next(), words.next(), words.next())
     else {
         return Err(BAD);
+    };
+    let chunked = match version {
+        "HTTP/1.1" => true,
+        "HTTP/1.0" => false,
+        _ => return Err(BAD),
     };
     if method.is_empty() || !target.starts_with('/') {
         return Err(BAD);
@@ -123,7 +134,8 @@ fn parse_head(bytes: &[u8]) -> Result<Head, Unread> {
         path: path.to_owned(),
         id: None,
         length: 0,
-        close: false,
+        close: !chunked,
+        chunked,
         expects_continue: false,
     };
     for line in lines {
@@ -141,7 +153,7 @@ fn read_header(head: &mut Head, name: &str, value: &str) -> Result<(), Unread> {
     } else if name.eq_ignore_ascii_case("transfer-encoding") {
         return Err(Unread::Refused(411, "send the body with `content-length`"));
     } else if name.eq_ignore_ascii_case("connection") {
-        head.close = value.eq_ignore_ascii_case("close");
+        head.close |= value.eq_ignore_ascii_case("close");
     } else if name.eq_ignore_ascii_case("expect") {
         head.expects_continue = value.eq_ignore_ascii_case("100-continue");
     } else if name.eq_ignore_ascii_case("x-request-id") {

@@ -66,9 +66,11 @@ async fn the_table_the_records_and_the_summary_agree() {
     let flags = "--request-count 12 --concurrency 3 --isl 20 --osl 5 --random-seed 9";
     let flags: Vec<&str> = flags.split(' ').collect();
     // The second run into the same directory replaces the first.
-    for _ in 0..2 {
+    for earlier in [0, 1] {
         let told = bench(&folder, &server.url, &flags).await;
         assert_fine(&told);
+        let replaced = told.stderr.matches("of an earlier run").count();
+        assert_eq!(replaced, earlier * 2, "{}", told.stderr);
         for part in ["TTFT (ms)", "ITL (ms)", "p99", "own lag", "12: ok 12"] {
             assert!(told.stdout.contains(part), "no `{part}` in {}", told.stdout);
         }

@@ -15,6 +15,7 @@ use tokencanary::measurement::{
 use tokencanary::transport::{Endpoint, TcpConnect};
 
 use super::tee::{Answer, Tee};
+use crate::program::tell;
 
 /// For one answer, on a busy machine.
 const LONG: Duration = Duration::from_mins(1);
@@ -182,6 +183,15 @@ pub(super) fn assert_same(question: &Question, asked: &(RequestRecord, Answer), 
         assert_eq!(record.timeline.first_token, None, "{what}");
     }
     assert!(record.timeline.last_token.is_some(), "{what}");
+    tell(&format!(
+        "{}, streaming {}: tokens in {:?}, out {:?}, as the server says; {} chunks, finish {:?}",
+        question.api.name(),
+        question.streaming,
+        record.tokens.input,
+        record.tokens.output,
+        record.chunks.len(),
+        record.finish_reason
+    ));
 }
 
 /// The record says which error the answer holds: `status`, and its message at `message`.
@@ -204,4 +214,9 @@ pub(super) fn assert_error(asked: &(RequestRecord, Answer), status: u16, message
         .collect();
     assert!(error.message.starts_with(&*beginning), "{error:?}: {said}");
     assert_eq!(record.timeline.first_token, None, "{record:?}");
+    tell(&format!(
+        "{}, HTTP {status}: {}",
+        record.outcome.name(),
+        error.message
+    ));
 }

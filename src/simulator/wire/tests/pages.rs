@@ -27,7 +27,7 @@ async fn what_cannot_be_answered_is_refused() {
         (
             "hello\r\n\r\n".to_owned(),
             "HTTP/1.1 400 ",
-            "not an HTTP/1.1 request",
+            "not an HTTP/1 request",
         ),
         (get("/nowhere"), "HTTP/1.1 404 ", "Not Found"),
         (get("/v1/chat/completions"), "HTTP/1.1 405 ", "allow: POST"),

@@ -41,6 +41,32 @@ async fn a_stream_is_written_frame_by_frame_at_the_engines_instants() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_client_of_http_1_0_gets_a_stream_without_chunks_that_ends_with_its_connection() {
+    let rig = Rig::new(Profile::fixed(ms(100), ms(10)));
+    let mut peer = rig.connect();
+    let request = chat(2, r#","stream":true"#).replace("HTTP/1.1", "HTTP/1.0");
+    peer.say(&request).await;
+    rig.until(1000).await;
+    let writes = peer.writes();
+    let instants: Vec<u64> = writes.iter().map(|(at, _)| *at).collect();
+    assert_eq!(instants, [0, 100, 100, 110, 110, 110]);
+    let head = &writes[0].1;
+    assert!(head.contains("\r\nconnection: close\r\n"), "{head}");
+    assert!(!head.contains("transfer-encoding"), "{head}");
+    for (_, frame) in &writes[1..] {
+        assert!(
+            frame.starts_with("data: {") || frame == "data: [DONE]\n\n",
+            "{frame}"
+        );
+        assert!(
+            frame.ends_with("}\n\n") || frame == "data: [DONE]\n\n",
+            "{frame}"
+        );
+    }
+    assert!(peer.is_closed());
+}
+
+#[tokio::test(start_paused = true)]
 async fn usage_so_far_is_on_every_frame_if_asked() {
     let rig = Rig::new(Profile::instant());
     let options = r#","stream":true,"stream_options":{"continuous_usage_stats":true}"#;

@@ -1,5 +1,6 @@
 //! NVIDIA Dynamo: its front end before its mocker, an engine that invents tokens.
 
+use std::fs;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -52,13 +53,16 @@ impl Dynamo {
         let mut command = program("dynamo.mocker");
         command.args(["--model-path", &component("TOKENCANARY_TINY_MODEL")]);
         command.args(["--model-name", MODEL, "--max-model-len", "8192"]);
-        command.env("DYN_SYSTEM_PORT", free_address().port().to_string());
-        let mocker = Program::start("mocker", folder, &mut command);
+        let mut mocker = Program::start("mocker", folder, &mut command);
         let mut command = program("dynamo.frontend");
         command.args(["--http-host", "127.0.0.1", "--http-port", &port]);
         let mut frontend = Program::start("frontend", folder, &mut command);
         let url = format!("http://{address}");
         let models = format!("{url}/v1/models");
+        // Where the one says which model it has, and the other looks.
+        let cards = folder.join("kv/v1/mdc");
+        let announced = async || has_file(&cards).then_some(());
+        mocker.until("announced model", START, announced).await;
         let served = async || {
             let models: Value = serde_json::from_str(&get(&models).await?).ok()?;
             (models["data"][0]["id"] == MODEL).then_some(())
@@ -70,6 +74,14 @@ impl Dynamo {
             url,
         }
     }
+}
+
+/// Whether there is a file in `folder` or below it.
+fn has_file(folder: &Path) -> bool {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries
+        .map(|entry| entry.path())
+        .any(|path| path.is_file() || has_file(&path))
 }
 
 #[tokio::test]

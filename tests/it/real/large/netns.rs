@@ -1,6 +1,6 @@
-//! A bad network: a slow peer and black-holed ones, each in a network namespace that the test
-//! makes and removes. Needs root, and `ip` and `tc` of iproute2; the kernel's `netem` is used
-//! where there is one.
+//! A bad network: peers that are slow, reset or swallow, each in a network namespace that the
+//! test makes and removes. Needs root, and `ip`, `tc` and `ss` of iproute2; the kernel's `netem`
+//! is used where there is one.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::program::{Program, scratch, tokencanary};
+use crate::program::{Program, scratch, tell, tokencanary};
 
 const NEAR: &str = "10.77.0.1";
 const FAR: &str = "10.77.0.2";
@@ -88,14 +88,22 @@ impl Network {
         ]);
     }
 
-    async fn simulator(&self, folder: &Path, itl: &str) -> Program {
+    /// The far end's kernel resets every connection to the simulator.
+    fn reset(&self) {
+        let mut command = Self::inside(&self.far, "ss".as_ref());
+        command.args(["-K", "state", "established", "sport", "=", ":8000"]);
+        let output = command.output().expect("`ip` is installed");
+        assert!(output.status.success(), "{output:?}");
+    }
+
+    async fn simulator(&self, folder: &Path, (ttft, itl): (&str, &str)) -> Program {
         let mut command = Self::inside(&self.far, tokencanary().get_program());
         command.args([
             "simulate",
             "--profile",
             "fixed",
             "--ttft",
-            "20ms",
+            ttft,
             "--itl",
             itl,
         ]);
@@ -115,7 +123,7 @@ impl Network {
         let config = folder.join("check.yaml");
         let text = format!(
             "targets:\n\
-             \x20 - {{ name: t, url: 'http://{FAR}:8000', model: sim/model, server_metrics: false }}\n\
+             \x20 - {{ name: t, url: 'http://{FAR}:8000', model: sim/model, server_metrics: off }}\n\
              probes:\n\
              \x20 - name: p\n\
              \x20   targets: [t]\n\
@@ -133,8 +141,13 @@ impl Network {
         meanwhile();
         program.ended(SOON).await;
         let line = program.stdout();
-        serde_json::from_str(line.trim())
-            .unwrap_or_else(|error| panic!("{error}: {line}{}", program.stderr()))
+        let record: Value = serde_json::from_str(line.trim())
+            .unwrap_or_else(|error| panic!("{error}: {line}{}", program.stderr()));
+        tell(&format!(
+            "{}, {} chunks, times {}, error {}",
+            record["outcome"], record["chunks"], record["times_ms"], record["error"]
+        ));
+        record
     }
 }
 
@@ -154,7 +167,7 @@ fn outcome(record: &Value) -> &str {
 async fn a_slow_peer_is_slow_and_well() {
     let folder = scratch("netns_slow");
     let network = Network::start("slow");
-    let mut simulator = network.simulator(&folder, "2ms").await;
+    let mut simulator = network.simulator(&folder, ("20ms", "2ms")).await;
     // 40 events of some 200 bytes over 4 kB/s; the engine is done after a tenth of a second.
     let shaped = network.shape(&["tbf", "rate", "32kbit", "burst", "1600", "limit", "20000"]);
     assert!(shaped, "the kernel has no token bucket filter");
@@ -175,7 +188,7 @@ async fn a_slow_peer_is_slow_and_well() {
 async fn a_peer_that_nothing_comes_back_from_is_given_up() {
     let folder = scratch("netns_hole");
     let network = Network::start("hole");
-    let mut simulator = network.simulator(&folder, "100ms").await;
+    let mut simulator = network.simulator(&folder, ("20ms", "100ms")).await;
     // In the middle of a stream of 4 s.
     let record = network.ask(&folder, || network.swallow()).await;
     assert_eq!(outcome(&record), "timeout_gap", "{record}");
@@ -183,6 +196,22 @@ async fn a_peer_that_nothing_comes_back_from_is_given_up() {
     let record = network.ask(&folder, || ()).await;
     assert_eq!(outcome(&record), "timeout_connect", "{record}");
     simulator.terminate(SOON).await;
+}
+
+#[tokio::test]
+async fn a_peer_that_resets_is_told_from_one_that_is_silent() {
+    let folder = scratch("netns_reset");
+    let network = Network::start("reset");
+    for (ttft, tokens) in [("20ms", 1..40), ("5s", 0..1)] {
+        let mut simulator = network.simulator(&folder, (ttft, "100ms")).await;
+        let record = network.ask(&folder, || network.reset()).await;
+        assert_eq!(outcome(&record), "stream_cut", "{record}");
+        let message = record["error"]["message"].as_str().unwrap_or_default();
+        assert!(message.contains("reset"), "{record}");
+        let chunks = record["chunks"].as_u64().unwrap_or(0);
+        assert!(tokens.contains(&chunks), "{record}");
+        simulator.terminate(SOON).await;
+    }
 }
 
 #[tokio::test]

@@ -9,7 +9,10 @@ use std::process::Command;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair, date_time_ymd};
+use rcgen::{
+    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
+    KeyUsagePurpose, date_time_ymd,
+};
 use tokencanary::client::{Call, Cancel, Client, ClientSetup, Protocol};
 use tokencanary::clock::TimeAnchor;
 use tokencanary::config::{BaseUrl, HttpVersion, Limits, NetworkConfig, RequestConfig, TlsConfig};
@@ -23,7 +26,7 @@ use tokencanary::transport::{Endpoint, TcpConnect};
 use tokio::net::{TcpListener, TcpStream};
 
 use super::super::components::component;
-use crate::program::{Program, free_address, scratch};
+use crate::program::{Program, free_address, scratch, tell};
 
 const START: Duration = Duration::from_secs(30);
 const TTFT: Duration = Duration::from_millis(200);
@@ -42,8 +45,10 @@ struct Nginx {
     mutual: SocketAddr,
     /// Plain, streams passed on at once.
     plain: SocketAddr,
-    /// Plain, with nginx's buffering of answers.
+    /// Plain, with nginx's buffering of answers, as it does it by itself.
     buffering: SocketAddr,
+    /// The same where nginx asks the simulator by HTTP/1.1.
+    chunked: SocketAddr,
 }
 
 /// Writes the authority, and certificates of `server` and `client` that it signed.
@@ -51,16 +56,29 @@ fn write_certificates(folder: &Path) {
     let write = |name: &str, text: &str| {
         std::fs::write(folder.join(name), text).expect("the folder is ours");
     };
+    // OpenSSL takes a certificate whose subject is its issuer's for a self-signed one, so each
+    // has a name of its own.
+    let named = |params: &mut CertificateParams, name: &str| {
+        params.distinguished_name.push(DnType::CommonName, name);
+    };
     let key = KeyPair::generate().expect("a key");
     let mut params = CertificateParams::new(Vec::new()).expect("no names");
+    named(&mut params, "authority.test");
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
     let authority = params.self_signed(&key).expect("signed");
     write("ca.pem", &authority.pem());
     let issuer = Issuer::new(params, key);
-    for name in ["server", "client"] {
+    for (name, purpose) in [
+        ("server", ExtendedKeyUsagePurpose::ServerAuth),
+        ("client", ExtendedKeyUsagePurpose::ClientAuth),
+    ] {
         let key = KeyPair::generate().expect("a key");
         let host = format!("{name}.test");
-        let mut params = CertificateParams::new(vec![host]).expect("a name");
+        let mut params = CertificateParams::new(vec![host.clone()]).expect("a name");
+        named(&mut params, &host);
+        params.use_authority_key_identifier_extension = true;
+        params.extended_key_usages = vec![purpose];
         params.not_after = date_time_ymd(2030, 12, 31);
         let certificate = params.signed_by(&key, &issuer).expect("signed");
         write(&format!("{name}.pem"), &certificate.pem());
@@ -93,17 +111,17 @@ impl Nginx {
         let folder = scratch(name);
         write_certificates(&folder);
         let upstream = simulator().await;
-        let [tls, mutual, plain, buffering] = std::array::from_fn(|_| free_address());
+        let [tls, mutual, plain, buffering, chunked] = std::array::from_fn(|_| free_address());
         let here = folder.display();
         let certificate =
             format!("ssl_certificate {here}/server.pem; ssl_certificate_key {here}/server.key;");
-        let pass = |buffered: &str| {
-            format!(
-                "location / {{ proxy_pass http://{upstream}; proxy_http_version 1.1; \
-                 proxy_buffering {buffered}; }}"
-            )
-        };
-        let (on, off) = (pass("on"), pass("off"));
+        let pass = |how: &str| format!("location / {{ proxy_pass http://{upstream}; {how} }}");
+        let off = pass("proxy_http_version 1.1; proxy_buffering off;");
+        // Buffers that are not full are held back only where the upstream speaks HTTP/1.0, which
+        // is what nginx asks for by itself: chunks of HTTP/1.1 are passed on as they come.
+        let on = pass("proxy_buffer_size 16k; proxy_buffers 8 16k;");
+        let chunked_pass =
+            pass("proxy_http_version 1.1; proxy_buffer_size 16k; proxy_buffers 8 16k;");
         let config = format!(
             "daemon off; master_process off; pid {here}/nginx.pid; error_log stderr;\n\
              events {{}}\n\
@@ -113,7 +131,8 @@ impl Nginx {
              server {{ listen {mutual} ssl; {certificate} ssl_verify_client on; \
              ssl_client_certificate {here}/ca.pem; {off} }}\n\
              server {{ listen {plain}; {off} }}\n\
-             server {{ listen {buffering}; {on} }} }}\n"
+             server {{ listen {buffering}; {on} }}\n\
+             server {{ listen {chunked}; {chunked_pass} }} }}\n"
         );
         let file = folder.join("nginx.conf");
         std::fs::write(&file, config).expect("the folder is ours");
@@ -131,7 +150,7 @@ impl Nginx {
             .arg("-c")
             .arg(&file);
         let mut program = Program::start("nginx", &folder, &mut command);
-        for address in [tls, mutual, plain, buffering] {
+        for address in [tls, mutual, plain, buffering, chunked] {
             program
                 .until("open port", START, async || {
                     TcpStream::connect(address).await.ok()
@@ -145,6 +164,7 @@ impl Nginx {
             mutual,
             plain,
             buffering,
+            chunked,
         }
     }
 
@@ -260,17 +280,28 @@ async fn nginx_that_wants_a_certificate_gets_ours() {
 #[tokio::test]
 async fn nginx_that_buffers_is_found_out() {
     let nginx = Nginx::start("nginx_buffering").await;
-    for record in ask(format!("http://{}", nginx.plain), NetworkConfig::default()).await {
-        assert_paced(&record);
+    let plainly = async |address: SocketAddr| {
+        ask(format!("http://{address}"), NetworkConfig::default()).await
+    };
+    for address in [nginx.plain, nginx.chunked] {
+        for record in plainly(address).await {
+            assert_paced(&record);
+        }
     }
-    for record in ask(
-        format!("http://{}", nginx.buffering),
-        NetworkConfig::default(),
-    )
-    .await
-    {
+    // The engine's last token, which nginx waited for: 19 gaps after the first.
+    let end = TTFT + ITL * 19;
+    for record in plainly(nginx.buffering).await {
         assert_eq!(record.outcome, Outcome::Ok, "{:?}", record.error);
         assert_eq!(record.tokens.output, Some(TOKENS));
         assert!(record.notes.has(Note::Buffered), "{:?}", record.chunks);
+        assert!(!record.feeds_verdict());
+        assert_eq!(record.itl(), None);
+        let first = record.ttft().expect("a token came");
+        assert!(first >= end, "{first:?}");
+        tell(&format!(
+            "buffered: {} chunks within {:?} after {first:?}",
+            record.chunks.len(),
+            record.chunks.gaps().sum::<Duration>()
+        ));
     }
 }

@@ -1,14 +1,16 @@
 //! Two benchmark clients on one server: what both counted must be equal, and what both timed must
 //! be near, at one stream, where nobody is in a hurry.
 
+use std::fmt;
 use std::fs;
+use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::program::{Program, free_address, get, tokencanary};
+use crate::program::{Program, free_address, get, tell, tokencanary};
 
 /// Requests of each client.
 pub(super) const REQUESTS: u64 = 10;
@@ -22,13 +24,23 @@ const ITL_MS: f64 = 10.0;
 pub(super) const LONG: Duration = Duration::from_mins(5);
 
 /// What a client reported, times in milliseconds.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub(super) struct Reported {
     pub(super) requests: u64,
     /// Mean over requests.
     pub(super) output_tokens: f64,
     pub(super) ttft_p50: f64,
     pub(super) itl_p50: f64,
+}
+
+impl fmt::Debug for Reported {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} requests of {} tokens, TTFT {:.2} ms, ITL {:.3} ms",
+            self.requests, self.output_tokens, self.ttft_p50, self.itl_p50
+        )
+    }
 }
 
 /// A simulated server of fixed times.
@@ -98,10 +110,38 @@ impl Server {
     }
 }
 
-/// Runs a command to its end, which must be a good one.
+/// The processes that a client started and their own, while it has not ended by itself.
+struct Group {
+    /// The client, which leads them.
+    id: u32,
+    ended: bool,
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        if !self.ended {
+            let group = format!("-{}", self.id);
+            // Fails only if all have ended.
+            drop(
+                Command::new("kill")
+                    .args(["-s", "KILL", "--", &group])
+                    .status(),
+            );
+        }
+    }
+}
+
+/// Runs a command to its end, which must be a good one. If it does not end, all that it started
+/// is stopped with it.
 pub(super) async fn finish(name: &str, folder: &Path, command: &mut Command) {
-    let mut program = Program::start(name, folder, command);
+    let mut program = Program::start(name, folder, command.process_group(0));
+    // Dropped before the program, whose id is the group's as long as it is not waited for.
+    let mut group = Group {
+        id: program.pid(),
+        ended: false,
+    };
     let status = program.ended(LONG).await;
+    group.ended = true;
     // Status 3 of ours: the machine was late, which a shared one is.
     let fine = status.success() || (name == "bench" && status.code() == Some(3));
     assert!(fine, "{name}: {status:?}: {}", program.stderr());
@@ -121,7 +161,7 @@ fn count(n: usize) -> f64 {
 /// Both counted the same, and neither is far from what the server does. The bounds are those of
 /// a machine that does other things too.
 pub(super) fn assert_alike(ours: Reported, theirs: Reported) {
-    let what = format!("ours {ours:?}, theirs {theirs:?}");
+    let what = format!("ours {ours:?}; theirs {theirs:?}");
     #[expect(clippy::cast_precision_loss, reason = "a few tokens")]
     let tokens = TOKENS as f64;
     for reported in [ours, theirs] {
@@ -130,6 +170,7 @@ pub(super) fn assert_alike(ours: Reported, theirs: Reported) {
         assert!(reported.ttft_p50 >= TTFT_MS, "{what}");
         assert!((reported.itl_p50 - ITL_MS).abs() < 1.0, "{what}");
     }
+    tell(&format!("at 1 stream, {TTFT_MS} and {ITL_MS} ms: {what}"));
     assert!(ours.ttft_p50 <= TTFT_MS + 20.0, "{what}");
     assert!(ours.ttft_p50 <= theirs.ttft_p50 + 5.0, "{what}");
 }
