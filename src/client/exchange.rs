@@ -14,7 +14,7 @@ use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper::header::{self, HeaderMap};
-use hyper::{Request, Response};
+use hyper::{Request, Response, StatusCode};
 
 use self::failure::{Failed, broken, with_source};
 use self::secrets::Secrets;
@@ -26,8 +26,13 @@ use super::watch::{Cancel, Gone, Watch};
 use crate::clock::{MonoTime, TimeAnchor};
 use crate::config::Limits;
 use crate::load::workload::Prompt;
-use crate::measurement::{Chunks, ConnectionPolicy, Note, Outcome, RequestRecord, TokenCounts};
-use crate::transport::{Connect, Connection, Endpoint, Marks, Opened, Pool, ReadMark, SendFailure};
+use crate::measurement::{
+    Chunks, ConnectionPolicy, Note, Outcome, RefusedReason, RequestRecord, Timeline, TokenCounts,
+    is_own_lag,
+};
+use crate::transport::{
+    Connect, Connection, Endpoint, Marks, Opened, Pool, Progress, ReadMark, SendFailure,
+};
 
 /// After the protocol's last event a server has this long to end the body.
 const TAIL: Duration = Duration::from_secs(2);
@@ -187,10 +192,8 @@ impl Client {
             Some(kept) => exchange.run_on(kept, request, again).await,
             None => exchange.run(request).await,
         };
-        if let Err(Failed(outcome, error)) = ended {
-            exchange.record.outcome = outcome;
-            exchange.record.error = exchange.record.error.take().or(error);
-            exchange.record.timeline.end = Some(self.setup.anchor.now());
+        if let Err(failed) = ended {
+            exchange.fail(failed);
         }
         let mut record = exchange.record;
         self.setup.secrets.hide(&mut record);
@@ -245,12 +248,29 @@ struct Exchange<'c> {
 }
 
 impl Exchange<'_> {
+    /// Notes how the exchange failed.
+    fn fail(&mut self, Failed(outcome, error): Failed) {
+        let now = self.client.setup.anchor.now();
+        let record = &mut self.record;
+        record.outcome = outcome;
+        record.error = record.error.take().or(error);
+        record.timeline.end = Some(now);
+        if is_own_lag(self.watch.overslept(), now.since(self.start)) {
+            record.notes.add(Note::LateTimer);
+        }
+        if outcome == Outcome::Refused {
+            // Nothing left this machine: there is nothing to tell of a server.
+            record.refused = Some(RefusedReason::OwnLimit);
+            record.timeline = Timeline::due(record.timeline.intended);
+        }
+    }
+
     /// The exchange on a new connection.
     async fn run(&mut self, request: Request<Full<Bytes>>) -> Result<(), Failed> {
         let mut connection = self.open().await?;
         match self.send_on(&mut connection, request).await? {
             Ok(response) => self.finish(connection, response).await,
-            Err(failure) => Err(Failed::not_answered(&failure)),
+            Err(failure) => Err(Failed::not_answered(&failure, connection.marks())),
         }
     }
 
@@ -271,7 +291,7 @@ impl Exchange<'_> {
                 self.record.replaced_connection = true;
                 self.run(again).await
             }
-            _ => Err(Failed::not_answered(&failure)),
+            _ => Err(Failed::not_answered(&failure, kept.marks())),
         }
     }
 
@@ -303,6 +323,7 @@ impl Exchange<'_> {
         let soon = self.client.setup.anchor.now().since(self.start) < CROSSING;
         match failure {
             SendFailure::Unsent => true,
+            SendFailure::Other { .. } => false,
             SendFailure::Tls(_) => soon && marks.first_read().is_none(),
             SendFailure::Broken(error) => soon && marks.first_read().is_none() && !error.is_parse(),
         }
@@ -328,11 +349,15 @@ impl Exchange<'_> {
     async fn open(&mut self) -> Result<Connection, Failed> {
         let setup = &self.client.setup;
         let deadline = self.start + setup.limits.connect.min(setup.limits.total);
-        let opened = self
-            .watch
-            .until(deadline, setup.connect.open(&setup.endpoint, setup.anchor))
-            .await
-            .map_err(|gone| Failed::from((gone, Outcome::TimeoutConnect)))?;
+        let progress = Progress::new(setup.anchor);
+        let opening = setup.connect.open(&setup.endpoint, &progress);
+        let opened = match self.watch.until(deadline, opening).await {
+            Ok(opened) => opened,
+            Err(gone) => {
+                let at = (&setup.endpoint, progress.reached());
+                return Err(Failed::given_up(gone, at, &mut self.record.timeline));
+            }
+        };
         let Opened {
             wire,
             resolved,
@@ -378,6 +403,12 @@ impl Exchange<'_> {
         }
         if let Some(encoding) = unasked_encoding(response.headers()) {
             reading.encoded(&encoding);
+        }
+        if matches!(
+            response.status(),
+            StatusCode::NO_CONTENT | StatusCode::RESET_CONTENT
+        ) {
+            reading.without_content();
         }
         let mut body = response.into_body();
         let mut done_at = None;

@@ -21,7 +21,7 @@ use crate::measurement::{
     Api, CacheMode, ConnectionPolicy, Outcome, RequestRecord, Stream, StreamId, TokenSource,
     TraceIds,
 };
-use crate::transport::{Connect, ConnectError, Endpoint, Opened, Opening, Wire};
+use crate::transport::{Connect, ConnectError, Endpoint, Opened, Opening, Progress, Wire};
 
 /// One step of the peer: wait, then write these bytes.
 type Step = (u64, &'static str);
@@ -35,7 +35,7 @@ struct Scripted {
 }
 
 impl Connect for Scripted {
-    fn open<'a>(&'a self, endpoint: &'a Endpoint, anchor: TimeAnchor) -> Opening<'a> {
+    fn open<'a>(&'a self, endpoint: &'a Endpoint, progress: &'a Progress) -> Opening<'a> {
         Box::pin(async move {
             let Some(script) = self.scripts.lock().await.next() else {
                 return Err(ConnectError::Refused {
@@ -49,7 +49,7 @@ impl Connect for Scripted {
             Ok(Opened {
                 wire: Wire::Pipe(ours),
                 resolved: None,
-                connected: anchor.now(),
+                connected: progress.now(),
                 tls: None,
                 http2: false,
             })

@@ -16,7 +16,7 @@ mod sample;
 mod stream;
 
 pub use chunks::{Chunk, Chunks};
-pub use derive::StallRule;
+pub use derive::{StallRule, is_own_lag};
 pub use notes::{Note, Notes};
 pub use outcome::{Outcome, RefusedReason};
 pub use record::{

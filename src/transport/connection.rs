@@ -16,7 +16,7 @@ use hyper::{Request, Response, Uri, header};
 use hyper_util::rt::TokioExecutor;
 
 use super::wire::Carrier;
-use super::{Marks, Wire, tls};
+use super::{Marks, Spoken, Wire, tls};
 use crate::clock::{MonoTime, TimeAnchor};
 
 /// Largest response head that is read.
@@ -29,11 +29,28 @@ pub struct Connection {
     marks: Arc<Marks>,
     /// The alert by which the server ended TLS, if it did.
     alert: Arc<OnceLock<String>>,
+    /// What the server speaks, once it said a byte.
+    spoken: Arc<OnceLock<Spoken>>,
     exchanges: u32,
     /// When it was opened.
     pub(super) since: MonoTime,
     /// How long the server keeps it open unused, where it said so.
     pub(super) idle_limit: Option<Duration>,
+}
+
+/// What a connection tells beside its responses.
+struct Told {
+    marks: Arc<Marks>,
+    spoken: Arc<OnceLock<Spoken>>,
+}
+
+impl Told {
+    fn of(carrier: &Carrier) -> Self {
+        Self {
+            marks: Arc::clone(carrier.marks()),
+            spoken: Arc::clone(carrier.spoken()),
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -49,6 +66,13 @@ pub enum SendFailure {
     Unsent,
     /// The server ended TLS; it says why.
     Tls(String),
+    /// The server speaks something else than we do.
+    Other {
+        /// What it speaks.
+        theirs: Spoken,
+        /// What we speak.
+        ours: Spoken,
+    },
     /// It was written at least in part.
     Broken(hyper::Error),
 }
@@ -61,14 +85,14 @@ impl Connection {
     /// If the stream is closed at once.
     pub async fn start(wire: Wire, anchor: TimeAnchor) -> hyper::Result<Self> {
         let carrier = Carrier::http1(wire.stamped(anchor), anchor);
-        let marks = Arc::clone(carrier.marks());
+        let told = Told::of(&carrier);
         let (sender, driver) = http1::Builder::new()
             .max_buf_size(MAX_HEAD as usize)
             .handshake(carrier)
             .await?;
         Ok(Self::new(
             Sender::Http1(sender),
-            marks,
+            told,
             (drive(driver), anchor),
         ))
     }
@@ -84,24 +108,25 @@ impl Connection {
             Wire::Tcp(_) | Wire::Unix(_) | Wire::Pipe(_) => Scheme::HTTP,
         };
         let carrier = Carrier::http2(wire.stamped(anchor), anchor);
-        let marks = Arc::clone(carrier.marks());
+        let told = Told::of(&carrier);
         let (sender, driver) = http2::Builder::new(TokioExecutor::new())
             .max_header_list_size(MAX_HEAD)
             .handshake(carrier)
             .await?;
         let sender = Sender::Http2(sender, scheme);
-        Ok(Self::new(sender, marks, (drive(driver), anchor)))
+        Ok(Self::new(sender, told, (drive(driver), anchor)))
     }
 
     fn new(
         sender: Sender,
-        marks: Arc<Marks>,
+        Told { marks, spoken }: Told,
         (alert, anchor): (Arc<OnceLock<String>>, TimeAnchor),
     ) -> Self {
         Self {
             sender,
             marks,
             alert,
+            spoken,
             exchanges: 0,
             since: anchor.now(),
             idle_limit: None,
@@ -155,13 +180,25 @@ impl Connection {
                 let is_unsent = failure.take_message().is_some();
                 let error = failure.into_error();
                 let alert = tls::alert_in(&error).or_else(|| self.alert.get().cloned());
-                Err(match alert {
-                    Some(alert) => SendFailure::Tls(alert),
-                    None if is_unsent => SendFailure::Unsent,
-                    None => SendFailure::Broken(error),
+                Err(match (alert, self.other()) {
+                    (Some(alert), _) => SendFailure::Tls(alert),
+                    (None, Some(other)) => other,
+                    (None, None) if is_unsent => SendFailure::Unsent,
+                    (None, None) => SendFailure::Broken(error),
                 })
             }
         }
+    }
+
+    /// The server's first bytes, if they are of another protocol than ours.
+    fn other(&self) -> Option<SendFailure> {
+        let ours = match &self.sender {
+            Sender::Http1(_) => Spoken::Http1,
+            Sender::Http2(..) => Spoken::Http2,
+        };
+        let theirs = *self.spoken.get()?;
+        let differs = theirs != ours && theirs != Spoken::Other;
+        differs.then_some(SendFailure::Other { theirs, ours })
     }
 }
 

@@ -9,7 +9,7 @@
 use std::cell::RefCell;
 use std::io;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, ready};
 
 use hyper::rt::ReadBufCursor;
@@ -17,7 +17,7 @@ use tokio::io::{AsyncRead, AsyncWrite, DuplexStream, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 use tokio_rustls::client::TlsStream;
 
-use super::Marks;
+use super::{Marks, Spoken};
 use super::ledger::Frames;
 use super::stamped::{Raw, Stamped};
 use crate::clock::TimeAnchor;
@@ -84,6 +84,9 @@ pub(super) struct Carrier {
     frames: Option<Box<(Frames, Frames)>>,
     /// Bytes of the request may still be inside TLS.
     unflushed: bool,
+    /// What the other side speaks, once a byte came.
+    spoken: Arc<OnceLock<Spoken>>,
+    heard: bool,
 }
 
 impl Carrier {
@@ -95,6 +98,8 @@ impl Carrier {
             anchor,
             frames: None,
             unflushed: false,
+            spoken: Arc::default(),
+            heard: false,
         }
     }
 
@@ -110,8 +115,17 @@ impl Carrier {
         &self.marks
     }
 
+    /// What the other side turns out to speak.
+    pub(super) const fn spoken(&self) -> &Arc<OnceLock<Spoken>> {
+        &self.spoken
+    }
+
     /// `bytes` were read.
     fn arrived(&mut self, bytes: &[u8]) {
+        if !self.heard {
+            self.heard = true;
+            self.spoken.get_or_init(|| Spoken::of(bytes));
+        }
         let Some(frames) = &mut self.frames else {
             return self.marks.answered();
         };

@@ -20,13 +20,13 @@ use tokencanary::config::{
 };
 use tokencanary::measurement::{Api, CacheMode, ConnectionPolicy, Observed, RequestRecord};
 use tokencanary::simulator::{Fault, Simulator, SimulatorConfig};
-use tokencanary::transport::{Connect, Endpoint, Opened, Opening, Wire};
+use tokencanary::transport::{Connect, Endpoint, Opened, Opening, Progress, Wire};
 
 /// A network in which every host is the simulator, but for `stuck`, which never answers.
 struct Pipes(Simulator);
 
 impl Connect for Pipes {
-    fn open<'a>(&'a self, endpoint: &'a Endpoint, anchor: TimeAnchor) -> Opening<'a> {
+    fn open<'a>(&'a self, endpoint: &'a Endpoint, progress: &'a Progress) -> Opening<'a> {
         Box::pin(async move {
             if endpoint.url().host() == "stuck" {
                 std::future::pending::<()>().await;
@@ -37,7 +37,7 @@ impl Connect for Pipes {
             Ok(Opened {
                 wire: Wire::Pipe(ours),
                 resolved: None,
-                connected: anchor.now(),
+                connected: progress.now(),
                 tls: None,
                 http2: false,
             })

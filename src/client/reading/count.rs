@@ -2,12 +2,21 @@
 //!
 //! Usage on each chunk, if it grows as it should → token ids or log probabilities listed in each
 //! chunk → the last usage → the number of chunks. A local tokenizer comes later and elsewhere.
+//!
+//! A count that the response cannot hold is none: more output tokens than bytes came, and more
+//! than were asked for.
 
 use crate::client::protocol::{Said, Usage};
 use crate::measurement::{Note, RequestRecord, TokenSource};
 
 /// No prompt and no answer has more tokens.
 const MAX_COUNT: u32 = 100_000_000;
+/// What a server may put before a prompt, or count beside it: instructions, tools, a template.
+const MAX_ADDED_INPUT: u32 = 1 << 18;
+/// The prompt itself may be counted so many times as long as we estimate it.
+const MAX_INPUT_FACTOR: u32 = 16;
+/// A compressed body unpacks to no more than so many times its size.
+const MAX_UNPACKED: u64 = 1000;
 
 /// What was counted so far.
 #[derive(Debug, Default)]
@@ -67,6 +76,8 @@ pub(super) struct Counted {
     pub(super) tokens: bool,
     /// Usage was asked for, or cannot be.
     pub(super) usage_asked: bool,
+    /// How many answers there are, at least one.
+    pub(super) answers: u32,
 }
 
 impl Ladder {
@@ -106,8 +117,19 @@ impl Ladder {
 
     /// The response ended: fills the counts of `record`.
     pub(super) fn finish(&self, counted: Counted, record: &mut RequestRecord) {
-        let usage = self.usage.unwrap_or_default();
-        if usage.bad {
+        let mut usage = self.usage.unwrap_or_default();
+        let largest = largest_output(record, counted.answers);
+        // Thoughts that were counted and not sent left no bytes.
+        let hidden = usage.reasoning.filter(|_| !self.reasoning).unwrap_or(0);
+        let fits = |count: &u32| u64::from(count.saturating_sub(hidden)) <= largest;
+        let largest_input = record.tokens.requested_input.map(|asked| {
+            asked.saturating_mul(MAX_INPUT_FACTOR).saturating_add(MAX_ADDED_INPUT)
+        });
+        let told = usage;
+        usage.output = usage.output.filter(fits);
+        usage.input = usage.input.filter(|count| largest_input.is_none_or(|most| *count <= most));
+        let listed_fit = fits(&self.listed.tokens);
+        if usage.bad || usage != told || !listed_fit {
             record.notes.add(Note::BadUsage);
         }
         if self.usage.is_some() && !counted.usage_asked {
@@ -123,7 +145,7 @@ impl Ladder {
             record.notes.add(Note::UsageNotCumulative);
             total = total.filter(|_| self.partial != Partial::WithToken);
         }
-        let by_list = self.listed.source.filter(|_| self.listed.is_whole());
+        let by_list = self.listed.source.filter(|_| self.listed.is_whole() && listed_fit);
         let chunks = u32::try_from(record.chunks.len())
             .ok()
             .filter(|count| *count > 0);
@@ -144,6 +166,18 @@ impl Ladder {
         tokens.reasoning = usage.reasoning.filter(|part| Some(*part) <= tokens.output);
         tokens.reasoning_came = self.reasoning;
     }
+}
+
+/// No response like `record`, with so many answers, holds more output tokens: each token leaves a
+/// byte, or was asked for.
+fn largest_output(record: &RequestRecord, answers: u32) -> u64 {
+    let factor = if record.notes.has(Note::Compressed) {
+        MAX_UNPACKED
+    } else {
+        1
+    };
+    let asked = u64::from(record.tokens.requested_output.unwrap_or(0)) * u64::from(answers);
+    record.bytes.saturating_mul(factor).max(asked)
 }
 
 /// `usage` without counts that cannot be.

@@ -32,7 +32,7 @@ use crate::load::workload::Prompt;
 use crate::measurement::{
     Api, CacheMode, ConnectionPolicy, RequestRecord, Stream, StreamId, TraceIds,
 };
-use crate::transport::{Connect, Endpoint, Opened, Opening, Wire};
+use crate::transport::{Connect, Endpoint, Opened, Opening, Progress, Wire};
 
 /// What the server does with a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -245,18 +245,18 @@ pub(super) fn trusting() -> NetworkConfig {
 struct Pipes(Peer);
 
 impl Connect for Pipes {
-    fn open<'a>(&'a self, endpoint: &'a Endpoint, anchor: TimeAnchor) -> Opening<'a> {
+    fn open<'a>(&'a self, endpoint: &'a Endpoint, progress: &'a Progress) -> Opening<'a> {
         Box::pin(async move {
             let (ours, theirs) = tokio::io::duplex(64 * 1024);
             tokio::spawn(self.0.clone().serve(theirs));
             let opened = Opened {
                 wire: Wire::Pipe(ours),
                 resolved: None,
-                connected: anchor.now(),
+                connected: progress.now(),
                 tls: None,
                 http2: false,
             };
-            endpoint.secure(opened, anchor).await
+            endpoint.secure(opened, progress).await
         })
     }
 }
