@@ -446,10 +446,6 @@ fn used(record: &RequestRecord) -> Option<u64> {
 const fn was_reached(outcome: Outcome) -> bool {
     !matches!(
         outcome,
-        Outcome::Dns
-            | Outcome::Connect
-            | Outcome::Tls
-            | Outcome::TimeoutConnect
-            | Outcome::Refused
+        Outcome::Dns | Outcome::Connect | Outcome::Tls | Outcome::TimeoutConnect | Outcome::Refused
     )
 }

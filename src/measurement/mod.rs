@@ -11,6 +11,7 @@ mod chunks;
 mod derive;
 mod notes;
 mod outcome;
+mod plain;
 mod record;
 mod sample;
 mod stream;
@@ -19,6 +20,7 @@ pub use chunks::{Chunk, Chunks};
 pub use derive::{StallRule, is_own_lag};
 pub use notes::{Note, Notes};
 pub use outcome::{Outcome, RefusedReason};
+pub use plain::{plain, plain_lines, screen};
 pub use record::{
     Choices, ClockSource, FirstChunk, RequestError, RequestRecord, Timeline, TokenCounts,
     TokenSource, TraceIds,

@@ -54,7 +54,9 @@ pub fn hint(record: &RequestRecord) -> Option<&'static str> {
 fn tls_hint(kind: &str) -> &'static str {
     match kind {
         "not TLS" => "this is no port of TLS: `http://` in `url`, or another port",
-        "HTTP version" => "leave `http` out, or set it to what the server speaks: `1.1`, `2` or `auto`",
+        "HTTP version" => {
+            "leave `http` out, or set it to what the server speaks: `1.1`, `2` or `auto`"
+        }
         "untrusted certificate" => {
             "name the file of the CA that signed it under `tls.ca`; a certificate that signed itself can be named there if it is no CA"
         }

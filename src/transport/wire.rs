@@ -17,9 +17,9 @@ use tokio::io::{AsyncRead, AsyncWrite, DuplexStream, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 use tokio_rustls::client::TlsStream;
 
-use super::{Marks, Spoken};
 use super::ledger::Frames;
 use super::stamped::{Raw, Stamped};
+use super::{Marks, Spoken};
 use crate::clock::TimeAnchor;
 
 /// One read takes at most this many bytes.

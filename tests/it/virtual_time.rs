@@ -5,6 +5,7 @@ mod conservation;
 mod exactness;
 mod omission;
 mod spread;
+mod stall;
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -77,10 +78,18 @@ impl Left {
 impl World {
     /// Boxed: the state of a whole run is large.
     fn run(self) -> Pin<Box<dyn Future<Output = Left>>> {
-        Box::pin(self.play())
+        self.run_until(std::future::pending())
     }
 
-    async fn play(self) -> Left {
+    /// The same, told to stop when `stop` is done.
+    fn run_until(
+        self,
+        stop: impl Future<Output = ()> + 'static,
+    ) -> Pin<Box<dyn Future<Output = Left>>> {
+        Box::pin(self.play(stop))
+    }
+
+    async fn play(self, stop: impl Future<Output = ()>) -> Left {
         let anchor = TimeAnchor::start();
         let simulator = Simulator::new(self.simulator, anchor).expect("no log file");
         for fault in self.faults {
@@ -101,7 +110,7 @@ impl World {
         let here = tokio::runtime::Handle::current();
         let app = App::build(setup, &here, here.clone()).expect("builds");
         let live = app.live();
-        let report = app.run(std::future::pending()).await.expect("no task dies");
+        let report = app.run(stop).await.expect("no task dies");
         engine.abort();
         Left {
             report,

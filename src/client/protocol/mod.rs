@@ -29,7 +29,7 @@ mod tgi;
 mod triton;
 mod usage;
 
-pub(super) use said::{Channel, Piece, Said, Usage, error_from, error_in, plain, request_error};
+pub(super) use said::{Channel, Piece, Said, Usage, error_from, error_in, request_error};
 pub(super) use scan::Shape;
 
 use self::free::Free;

@@ -15,6 +15,8 @@ const MAX_COUNT: u32 = 100_000_000;
 const MAX_ADDED_INPUT: u32 = 1 << 18;
 /// The prompt itself may be counted so many times as long as we estimate it.
 const MAX_INPUT_FACTOR: u32 = 16;
+/// Numbers of tokens, one on each chunk, whose growth says something.
+const LEAST_NUMBERS: u32 = 3;
 /// A compressed body unpacks to no more than so many times its size.
 const MAX_UNPACKED: u64 = 1000;
 
@@ -67,6 +69,10 @@ struct Listed {
     source: Option<TokenSource>,
     /// A token-bearing chunk listed nothing.
     missing: bool,
+    /// The last number, how many there were, and whether each was larger than the one before.
+    last: u32,
+    numbers: u32,
+    fell: bool,
 }
 
 /// What a response must be known for before its tokens are counted.
@@ -104,8 +110,7 @@ impl Ladder {
             }
         }
         if let Some((count, source)) = said.listed {
-            self.listed.tokens = self.listed.tokens.saturating_add(count);
-            self.listed.source = Some(source);
+            self.listed.take(count, source);
         }
         if first {
             self.listed.first = Some(self.listed.tokens);
@@ -123,12 +128,17 @@ impl Ladder {
         let hidden = usage.reasoning.filter(|_| !self.reasoning).unwrap_or(0);
         let fits = |count: &u32| u64::from(count.saturating_sub(hidden)) <= largest;
         let largest_input = record.tokens.requested_input.map(|asked| {
-            asked.saturating_mul(MAX_INPUT_FACTOR).saturating_add(MAX_ADDED_INPUT)
+            asked
+                .saturating_mul(MAX_INPUT_FACTOR)
+                .saturating_add(MAX_ADDED_INPUT)
         });
         let told = usage;
         usage.output = usage.output.filter(fits);
-        usage.input = usage.input.filter(|count| largest_input.is_none_or(|most| *count <= most));
-        let listed_fit = fits(&self.listed.tokens);
+        usage.input = usage
+            .input
+            .filter(|count| largest_input.is_none_or(|most| *count <= most));
+        let listed = self.listed.total();
+        let listed_fit = fits(&listed);
         if usage.bad || usage != told || !listed_fit {
             record.notes.add(Note::BadUsage);
         }
@@ -145,7 +155,10 @@ impl Ladder {
             record.notes.add(Note::UsageNotCumulative);
             total = total.filter(|_| self.partial != Partial::WithToken);
         }
-        let by_list = self.listed.source.filter(|_| self.listed.is_whole() && listed_fit);
+        let by_list = self
+            .listed
+            .source
+            .filter(|_| self.listed.is_whole() && listed_fit);
         let chunks = u32::try_from(record.chunks.len())
             .ok()
             .filter(|count| *count > 0);
@@ -156,7 +169,7 @@ impl Ladder {
                 Some(TokenSource::ChunkUsage),
                 self.on_chunks.first,
             ),
-            (None, Some(source), _) => (Some(self.listed.tokens), Some(source), self.listed.first),
+            (None, Some(source), _) => (Some(listed), Some(source), self.listed.first),
             (None, None, Some(total)) => (Some(total), Some(TokenSource::Usage), None),
             (None, None, None) => (chunks, chunks.map(|_| TokenSource::Chunks), None),
         };
@@ -220,6 +233,23 @@ impl OnChunks {
 }
 
 impl Listed {
+    fn take(&mut self, count: u32, source: TokenSource) {
+        self.tokens = self.tokens.saturating_add(count);
+        self.source = Some(source);
+        self.fell |= self.numbers > 0 && count <= self.last;
+        self.numbers += 1;
+        self.last = count;
+    }
+
+    /// All tokens. Numbers that a model gives with its text are of the event, or, where each is
+    /// larger than the one before, of all so far; two of them would be so too often by chance.
+    fn total(&self) -> u32 {
+        let of_whole = self.source == Some(TokenSource::ChunkUsage)
+            && self.numbers >= LEAST_NUMBERS
+            && !self.fell;
+        if of_whole { self.last } else { self.tokens }
+    }
+
     const fn is_whole(&self) -> bool {
         self.tokens > 0 && !self.missing
     }
