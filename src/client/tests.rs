@@ -2,6 +2,7 @@
 
 mod ends;
 mod kept;
+mod mistaken;
 mod peer;
 mod reached;
 mod secure;
@@ -18,7 +19,7 @@ use crate::clock::{MonoTime, TimeAnchor};
 use crate::config::{BaseUrl, Limits, NetworkConfig, RequestConfig};
 use crate::load::workload::Prompt;
 use crate::measurement::{
-    Api, CacheMode, ConnectionPolicy, Outcome, RequestRecord, Stream, StreamId, TokenSource,
+    Api, CacheMode, ConnectionPolicy, Note, Outcome, RequestRecord, Stream, StreamId, TokenSource,
     TraceIds,
 };
 use crate::transport::{Connect, ConnectError, Endpoint, Opened, Opening, Progress, Wire};

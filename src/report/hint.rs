@@ -12,6 +12,9 @@ pub fn hint(record: &RequestRecord) -> Option<&'static str> {
     Some(match record.outcome {
         Outcome::Ok => return None,
         _ if kind.starts_with("speaks ") => spoken_hint(kind),
+        Outcome::StreamCut | Outcome::Connect if kind == "closed without an answer" => {
+            "not a byte came back: a crash, a port of TLS (then `https://` in `url`), or another version of HTTP (see `http`)"
+        }
         Outcome::HttpStatus => status_hint(record.http_status),
         Outcome::Dns => "the host name did not resolve: check the host in `url`",
         Outcome::Connect if kind == "proxy" => {
@@ -30,9 +33,6 @@ pub fn hint(record: &RequestRecord) -> Option<&'static str> {
         }
         Outcome::TimeoutTotal => {
             "the answer did not end in time: ask for fewer output tokens, or raise `limits.total`"
-        }
-        Outcome::StreamCut if kind == "closed without an answer" => {
-            "not a byte came back: a crash, a port of TLS (then `https://` in `url`), or another version of HTTP (see `http`)"
         }
         Outcome::StreamCut => {
             "the connection ended in the middle of the answer: look for a crash or a proxy timeout"
@@ -128,5 +128,44 @@ const fn refused_hint(reason: Option<RefusedReason>) -> &'static str {
             "not sent: this machine has no more file descriptors, ports or memory for connections; raise `ulimit -n`, or send less at a time"
         }
         None => "not sent: the governor held it back",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::aggregate::fixture::{failed, stream};
+    use crate::measurement::RequestError;
+
+    #[test]
+    fn a_failure_of_the_way_names_the_key_that_mends_it() {
+        for (outcome, kind, part) in [
+            (Outcome::Malformed, "speaks TLS", "`https://`"),
+            (Outcome::HttpStatus, "speaks TLS", "`https://`"),
+            (Outcome::Malformed, "speaks HTTP/2", "`http: 2`"),
+            (Outcome::Malformed, "speaks HTTP/1.1", "`1.1`"),
+            (Outcome::StreamCut, "closed without an answer", "`https://`"),
+            (Outcome::Connect, "closed without an answer", "`http`"),
+            (Outcome::StreamCut, "connection broken", "in the middle"),
+            (Outcome::Tls, "not TLS", "`http://`"),
+            (Outcome::Tls, "HTTP version", "`auto`"),
+            (Outcome::Tls, "certificate of a CA", "`CA:FALSE`"),
+            (Outcome::Tls, "untrusted certificate", "`tls.ca`"),
+            (Outcome::Tls, "other name", "`tls.server_name`"),
+            (Outcome::Tls, "handshake", "`tls.ca`"),
+            (Outcome::TimeoutConnect, "silent TLS", "TCP works"),
+            (Outcome::TimeoutConnect, "silent proxy", "`proxy`"),
+            (Outcome::TimeoutConnect, "no answer", "firewall"),
+            (Outcome::Connect, "proxy", "`authorization`"),
+            (Outcome::Connect, "connection refused", "host and port"),
+        ] {
+            let mut record = failed(&stream(0), 0, outcome, None).record;
+            record.error = Some(RequestError {
+                kind: kind.into(),
+                message: "".into(),
+            });
+            let given = hint(&record).expect("it failed");
+            assert!(given.contains(part), "{outcome:?} {kind}: {given}");
+        }
     }
 }

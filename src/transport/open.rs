@@ -116,8 +116,9 @@ async fn resolve(
     let chosen = of_family(&found, family);
     if chosen.is_empty() {
         return Err(failed(io::Error::other(format!(
-            "none of its {} addresses is of the family wanted, {family:?}",
-            found.len()
+            "none of its {} addresses is of the family wanted, `{}`",
+            found.len(),
+            family.name()
         ))));
     }
     Ok((chosen, resolved))

@@ -193,7 +193,16 @@ fn why(error: &io::Error) -> (&'static str, String) {
 }
 
 fn refusal(alert: AlertDescription) -> String {
-    format!("the server refused it: alert {alert:?}")
+    // The names of the standard, in words.
+    let mut words = String::new();
+    for c in format!("{alert:?}").chars() {
+        if c.is_ascii_uppercase() && words.ends_with(|last: char| last.is_ascii_lowercase()) {
+            words.push(' ');
+        }
+        words.push(c);
+    }
+    words.make_ascii_lowercase();
+    format!("the server refused it: {words}")
 }
 
 /// Why the server's certificate is not good.

@@ -8,6 +8,9 @@ use super::super::watch::Gone;
 use crate::measurement::{Outcome, RequestError, Timeline};
 use crate::transport::{ConnectError, Endpoint, Marks, Reached, SendFailure, Spoken, Step};
 
+/// The kind of error of a server that closes and says nothing.
+const CLOSED: &str = "closed without an answer";
+
 /// What ended an exchange.
 pub(super) struct Failed(pub(super) Outcome, pub(super) Option<RequestError>);
 
@@ -95,10 +98,11 @@ impl Failed {
     /// A request that got no response head.
     pub(super) fn not_answered(failure: &SendFailure, marks: &Marks) -> Self {
         let (outcome, message) = match failure {
-            SendFailure::Unsent => (
-                Outcome::Connect,
-                "closed before the request was written".to_owned(),
-            ),
+            SendFailure::Unsent => {
+                let message = "closed before the request was written";
+                let error = request_error(CLOSED, message);
+                return Self(Outcome::Connect, Some(error));
+            }
             SendFailure::Tls(alert) => {
                 return Self(Outcome::Tls, Some(request_error("alert", alert)));
             }
@@ -110,7 +114,7 @@ impl Failed {
             }
             SendFailure::Broken(error) if marks.first_read().is_none() => {
                 let message = with_source(error);
-                let error = request_error("closed without an answer", &message);
+                let error = request_error(CLOSED, &message);
                 return Self(Outcome::StreamCut, Some(error));
             }
             SendFailure::Broken(error) => (Outcome::StreamCut, with_source(error)),

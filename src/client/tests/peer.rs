@@ -150,6 +150,7 @@ async fn respond(answer: Answer, request: Request<Incoming>) -> Result<Response<
 pub(super) struct Authority {
     pub(super) pem: PathBuf,
     der: CertificateDer<'static>,
+    key: String,
     issuer: Issuer<'static, KeyPair>,
 }
 
@@ -187,7 +188,19 @@ impl Authority {
         Self {
             pem: file(&certificate.pem()),
             der: certificate.der().clone(),
+            key: key.serialize_pem(),
             issuer: Issuer::new(params, key),
+        }
+    }
+
+    /// Its own certificate, as that of a server.
+    pub(super) fn itself(&self) -> Identity {
+        let key = KeyPair::from_pem(&self.key).expect("a key");
+        Identity {
+            cert: self.pem.clone(),
+            key: file(&self.key),
+            chain: vec![self.der.clone()],
+            private: PrivateKeyDer::try_from(key.serialize_der()).expect("a key"),
         }
     }
 
