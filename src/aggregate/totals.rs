@@ -230,6 +230,8 @@ const fn position(reason: RefusedReason) -> usize {
         RefusedReason::InFlight => 0,
         RefusedReason::Budget => 1,
         RefusedReason::Shutdown => 2,
+        RefusedReason::OwnLag => 3,
+        RefusedReason::OwnLimit => 4,
     }
 }
 

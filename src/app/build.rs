@@ -14,7 +14,7 @@ use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 use tokio_util::task::TaskTracker;
 
-use super::aside::{page_at, page_elsewhere};
+use super::aside::{Asking, page_at, page_elsewhere};
 use super::dispatch::{Dispatch, Shared, Stop};
 use super::exporters::{self, ExporterTask};
 use super::join::{Join, Known};
@@ -307,7 +307,8 @@ fn known(target: &TargetConfig, probes: &[ProbeConfig]) -> Known {
     }
 }
 
-fn polls(config: &Config, with: (TimeAnchor, &SelfMetrics)) -> anyhow::Result<Vec<Poll>> {
+fn polls(config: &Config, (anchor, own): (TimeAnchor, &SelfMetrics)) -> anyhow::Result<Vec<Poll>> {
+    let with = (Asking::beside(anchor), own);
     let targets = config.targets.iter().enumerate();
     targets
         .filter_map(|(index, target)| poll(index, target, with).transpose())
@@ -318,16 +319,16 @@ fn polls(config: &Config, with: (TimeAnchor, &SelfMetrics)) -> anyhow::Result<Ve
 pub(super) fn poll(
     target_index: usize,
     target: &TargetConfig,
-    (anchor, own): (TimeAnchor, &SelfMetrics),
+    (asking, own): (Asking, &SelfMetrics),
 ) -> anyhow::Result<Option<Poll>> {
     let (page, headers) = match &target.server_metrics {
         ServerMetrics::Off => return Ok(None),
         ServerMetrics::Auto => {
             let at = (&target.urls[0], "/metrics");
-            (page_at(target, at, anchor)?, headers(target)?)
+            (page_at(target, at, asking)?, headers(target)?)
         }
         // Another host may not see the target's credentials.
-        ServerMetrics::Url(url) => (page_elsewhere(target, url, anchor)?, HeaderMap::new()),
+        ServerMetrics::Url(url) => (page_elsewhere(target, url, asking)?, HeaderMap::new()),
     };
     Ok(Some(Poll {
         target_index,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use anyhow::Context;
 
-use super::aside::ASIDE;
+use super::aside::{ASIDE, Asking};
 use super::build::{fresh_ids, poll, unseeded};
 use super::discover::{DiscoverError, served};
 use super::streams::{StreamPlan, loops, streams};
@@ -73,7 +73,18 @@ pub async fn check_target(
         .map(|plan| plan.client(Arc::clone(&connect), anchor))
         .collect::<anyhow::Result<Vec<_>>>()?;
     let tokenizer = load((target_index, target))?;
-    let model = match served(target, anchor).await {
+    let own = SelfMetrics::new().context("self metrics")?;
+    let asking = Asking::within(&plans[0].probe.limits, anchor);
+    let page = poll(target_index, target, (asking, &own))?;
+    let look = async {
+        match &page {
+            Some(page) => page.once().await,
+            None => None,
+        }
+    };
+    // A server that is silent on both costs the time of one.
+    let (served, sample) = tokio::join!(served(target, asking), look);
+    let model = match served {
         Ok(name) => {
             for (plan, name) in plans.iter().zip(std::iter::repeat(name)) {
                 if let Some(name) = name {
@@ -90,11 +101,8 @@ pub async fn check_target(
         }
         Err(error) => Some(error),
     };
-    let own = SelfMetrics::new().context("self metrics")?;
     let mut ring = SampleRing::new(1);
-    if let Some(poll) = poll(target_index, target, (anchor, &own))?
-        && let Some(sample) = poll.once().await
-    {
+    if let Some(sample) = sample {
         ring.push(sample);
     }
     let mut requests = Vec::new();

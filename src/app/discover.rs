@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::aside::{Page, page_at};
+use super::aside::{Asking, Page, page_at};
 use super::streams::headers;
 use crate::client::{models_path, served_models};
 use crate::clock::TimeAnchor;
@@ -82,14 +82,14 @@ fn names(served: &[String]) -> String {
 /// If none answers, or the one that does lacks the configured one, or lists none or several.
 pub(super) async fn served(
     target: &TargetConfig,
-    anchor: TimeAnchor,
+    asking: Asking,
 ) -> Result<Option<String>, DiscoverError> {
     let Some(path) = models_path(target.api) else {
         return Ok(None);
     };
     let mut failed = None;
     for url in &target.urls {
-        match served_at(target, (url, path), anchor).await {
+        match served_at(target, (url, path), asking).await {
             Err(error @ DiscoverError::Fetch { .. }) => {
                 failed.get_or_insert(error);
             }
@@ -104,9 +104,9 @@ pub(super) async fn served(
 async fn served_at(
     target: &TargetConfig,
     at: (&BaseUrl, &str),
-    anchor: TimeAnchor,
+    asking: Asking,
 ) -> Result<String, DiscoverError> {
-    let Page { fetch, url } = page_at(target, at, anchor).map_err(DiscoverError::Unusable)?;
+    let Page { fetch, url } = page_at(target, at, asking).map_err(DiscoverError::Unusable)?;
     let headers = headers(target).map_err(DiscoverError::Unusable)?;
     let answer =
         fetch
@@ -149,7 +149,7 @@ pub async fn ask_model(
     target: &TargetConfig,
     anchor: TimeAnchor,
 ) -> Result<Option<String>, DiscoverError> {
-    served(target, anchor).await
+    served(target, Asking::beside(anchor)).await
 }
 
 /// Targets whose model is not configured and can be asked for, with their streams.
@@ -179,7 +179,7 @@ pub(super) async fn keep_asking(
 ) {
     let mut last = String::new();
     loop {
-        match served(&target, anchor).await {
+        match served(&target, Asking::beside(anchor)).await {
             Ok(None) => return,
             Ok(Some(model)) => {
                 tracing::info!(name = %target.name, %model, "the server tells its model");

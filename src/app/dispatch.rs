@@ -2,7 +2,8 @@
 //! target; its arrivals are spread over the target's addresses.
 //!
 //! Every arrival ends as exactly one record: place for it in the queue is taken before anything
-//! else is done. Arrivals that find the cap full wait in the schedule, in order, or are refused.
+//! else is done. Arrivals that find the cap full wait in the schedule, in order, or are refused;
+//! the refusal is the server's doing only if we came to the arrival in time.
 //! A closed loop takes its slots first and is due then.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -24,7 +25,7 @@ use crate::config::WhenFull;
 use crate::control::{Governor, Reservation, Slot, Slots};
 use crate::load::schedule::Schedule;
 use crate::load::workload::{Prompt, Workload};
-use crate::measurement::{Outcome, RefusedReason, RequestRecord, TraceIds};
+use crate::measurement::{Outcome, RefusedReason, RequestRecord, TraceIds, is_own_lag};
 
 /// A closed loop asks an empty budget again after this time.
 const BUDGET_PAUSE: Duration = Duration::from_mins(1);
@@ -150,6 +151,8 @@ impl Dispatch {
     async fn run_open(&mut self) {
         // Arrivals are served in order, so none has a slot before its predecessor had.
         let mut slot_free = MonoTime::ZERO;
+        // So long a predecessor rightly kept us from the next.
+        let mut held_until = MonoTime::ZERO;
         while let Some(arrival) = self.schedule.next(slot_free) {
             self.ledger.next_due(arrival.intended);
             if !self.is_due(arrival.intended).await {
@@ -158,13 +161,19 @@ impl Dispatch {
             let Some(mut ticket) = self.arrive(arrival.intended).await else {
                 return;
             };
-            match self.take_slot(arrival.intended).await {
+            match self.take_slot(arrival.intended, held_until).await {
                 Ok((target, free)) => {
                     slot_free = slot_free.max(free);
+                    held_until = slot_free;
                     ticket.record.timeline.slot_free = Some(slot_free);
                     self.go(ticket, Held { target, own: None });
                 }
-                Err(reason) => ticket.refuse(reason),
+                Err(reason) => {
+                    if let (WhenFull::Wait, Some(limit)) = (self.when_full, self.patience) {
+                        held_until = held_until.max(arrival.intended + limit);
+                    }
+                    ticket.refuse(reason);
+                }
             }
         }
     }
@@ -195,7 +204,8 @@ impl Dispatch {
         tokio::select! {
             biased;
             () = tokio::time::sleep_until(anchor.instant(intended)) => true,
-            () = stop.stopped() => false,
+            // Both may have come while we were not running.
+            () = stop.stopped() => stop.at().is_some_and(|stop| intended <= stop),
         }
     }
 
@@ -241,23 +251,36 @@ impl Dispatch {
         })
     }
 
-    /// A slot for the arrival due at `intended`, and when there was one.
-    async fn take_slot(&self, intended: MonoTime) -> Result<(Slot, MonoTime), RefusedReason> {
+    /// A slot for the arrival due at `intended`, and when there was one. Until `held_until` a
+    /// predecessor waited for its slot, so that it is no delay of ours.
+    async fn take_slot(
+        &self,
+        intended: MonoTime,
+        held_until: MonoTime,
+    ) -> Result<(Slot, MonoTime), RefusedReason> {
         let Shared { anchor, stop, .. } = &self.shared;
         if stop.at().is_some() {
             return Err(RefusedReason::Shutdown);
         }
-        if let Some(slot) = self.target_slots.try_take() {
+        let late = anchor.now().since(intended.max(held_until));
+        let is_late = is_own_lag(late, Duration::ZERO);
+        if let Some(mut slot) = self.target_slots.try_take() {
+            if is_late {
+                self.target_slots.mark_late(&mut slot);
+            }
             return Ok((slot, intended));
         }
         if self.when_full == WhenFull::Refuse {
-            return Err(RefusedReason::InFlight);
+            let ours = is_late || self.target_slots.is_late_in_use();
+            return Err(full(ours));
         }
         let patience = async {
-            match self.patience {
-                Some(limit) => tokio::time::sleep_until(anchor.instant(intended + limit)).await,
-                None => std::future::pending().await,
-            }
+            let Some(limit) = self.patience else {
+                return std::future::pending().await;
+            };
+            let until = intended + limit;
+            tokio::time::sleep_until(anchor.instant(until)).await;
+            is_own_lag(late.max(anchor.now().since(until)), limit)
         };
         tokio::select! {
             biased;
@@ -266,7 +289,7 @@ impl Dispatch {
                 Err(_) => Err(RefusedReason::Shutdown),
             },
             () = stop.stopped() => Err(RefusedReason::Shutdown),
-            () = patience => Err(RefusedReason::InFlight),
+            ours = patience => Err(full(ours)),
         }
     }
 
@@ -359,6 +382,15 @@ impl Dispatch {
     }
 }
 
+/// Why an arrival that finds the cap full is refused.
+const fn full(is_our_doing: bool) -> RefusedReason {
+    if is_our_doing {
+        RefusedReason::OwnLag
+    } else {
+        RefusedReason::InFlight
+    }
+}
+
 /// One request on its way.
 struct Request {
     shared: Shared,
@@ -387,11 +419,7 @@ impl Request {
         };
         ticket.record = client.send(call, &shared.cancel).await;
         drop(flight);
-        let tokens = &ticket.record.tokens;
-        let used = tokens.input.zip(tokens.output);
-        shared
-            .governor
-            .settle(reserved, used.map(|(i, o)| u64::from(i) + u64::from(o)));
+        shared.governor.settle(reserved, used(&ticket.record));
         let unreached = held.own.is_some() && !was_reached(ticket.record.outcome);
         let ended = ticket.record.timeline.end;
         ticket.hand_on();
@@ -405,10 +433,19 @@ impl Request {
     }
 }
 
+/// Tokens that a request used, if that is known.
+fn used(record: &RequestRecord) -> Option<u64> {
+    if record.outcome == Outcome::Refused {
+        return Some(0); // it never left
+    }
+    let (input, output) = record.tokens.input.zip(record.tokens.output)?;
+    Some(u64::from(input) + u64::from(output))
+}
+
 /// Whether the server took the connection at all.
 const fn was_reached(outcome: Outcome) -> bool {
     !matches!(
         outcome,
-        Outcome::Dns | Outcome::Connect | Outcome::Tls | Outcome::TimeoutConnect
+        Outcome::Dns | Outcome::Connect | Outcome::Tls | Outcome::TimeoutConnect | Outcome::Refused
     )
 }

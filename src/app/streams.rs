@@ -1,5 +1,6 @@
 //! The streams of a configuration: each probe against each address of each of its targets.
 
+use std::path::PathBuf;
 use std::ptr;
 use std::sync::Arc;
 
@@ -9,20 +10,28 @@ use hyper::header::{HeaderName, HeaderValue};
 
 use crate::client::{Client, ClientSetup, Protocol};
 use crate::clock::TimeAnchor;
-use crate::config::{Arrivals, BaseUrl, Config, ProbeConfig, TargetConfig};
+use crate::config::{Arrivals, BaseUrl, Config, ProbeConfig, TargetConfig, TlsConfig};
 use crate::measurement::{Stream, StreamId};
-use crate::transport::{Connect, Endpoint};
+use crate::transport::{Connect, Endpoint, EndpointError};
 
 /// What the operator wrote about a target cannot be used, as it turned out when its parts were
 /// made: a file that is no certificate, a template that makes no JSON.
 #[derive(Debug, thiserror::Error)]
-#[error("targets[{index}].{key}: {what}\n  wanted: {wanted}")]
+#[error("`{}`: {what}\n  wanted: {wanted}", self.path())]
 pub struct UnusableTarget {
     /// Position of the target.
     pub(super) index: usize,
     pub(super) key: &'static str,
     pub(super) what: String,
     pub(super) wanted: &'static str,
+}
+
+impl UnusableTarget {
+    /// Where in the configuration, as in `targets[0].tls.ca`.
+    #[must_use]
+    pub fn path(&self) -> String {
+        format!("targets[{}].{}", self.index, self.key)
+    }
 }
 
 /// One stream with what its probe and its target say about it.
@@ -106,14 +115,14 @@ impl StreamPlan<'_> {
         };
         let endpoint = Endpoint::new((*url).clone(), target.network.clone()).map_err(|error| {
             unusable(
-                "tls",
+                tls_key(&error, &target.network.tls),
                 error.to_string(),
                 "PEM files of certificates and of a key",
             )
         })?;
         let protocol = Protocol::new(target.api, target.request.clone()).map_err(|error| {
             let wanted = "a `body` that can be sent, and a `text` that is a JSON path";
-            unusable("request", error.to_string(), wanted)
+            unusable("request.body", error.to_string(), wanted)
         })?;
         let client = Client::new(ClientSetup {
             endpoint,
@@ -128,6 +137,23 @@ impl StreamPlan<'_> {
             Some(_) => client.keeping_text(),
             None => client,
         })
+    }
+}
+
+/// The key of `tls` that `error` is about.
+fn tls_key(error: &EndpointError, tls: &TlsConfig) -> &'static str {
+    let is = |file: &Option<PathBuf>, path: &str| {
+        file.as_ref()
+            .is_some_and(|file| file.display().to_string() == path)
+    };
+    match error {
+        EndpointError::File { path, .. } if is(&tls.ca, path) => "tls.ca",
+        EndpointError::File { path, .. } if is(&tls.cert, path) => "tls.cert",
+        EndpointError::File { path, .. } if is(&tls.key, path) => "tls.key",
+        EndpointError::Name(_) if tls.server_name.is_some() => "tls.server_name",
+        EndpointError::Name(_) => "url",
+        EndpointError::NoRoots => "tls.ca",
+        EndpointError::File { .. } | EndpointError::Identity(_) => "tls",
     }
 }
 

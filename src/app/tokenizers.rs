@@ -26,7 +26,11 @@ pub(super) fn load(
     };
     made(config).map(Some).map_err(|what| UnusableTarget {
         index,
-        key: "tokenizer",
+        key: match config {
+            TokenizerConfig::Words => "tokenizer",
+            TokenizerConfig::Json(_) => "tokenizer.json",
+            TokenizerConfig::Tiktoken(_) => "tokenizer.tiktoken",
+        },
         what,
         wanted: "`words`, the `tokenizer.json` of a model, or a file of tiktoken ranks",
     })

@@ -9,8 +9,9 @@ use std::time::Duration;
 use anyhow::Context;
 
 use super::bench_plan::{Load, Plan};
+use super::record_dir::RecordDir;
 use super::signals::with_signals;
-use super::{Exit, Output, print, record_dir, say};
+use super::{Exit, Output, print, say};
 use crate::aggregate::{Live, StreamLive, Summary, Totals};
 use crate::app::{
     App, DiscoverError, Outputs, RunReport, Runtimes, Setup, ask_model, draw_seed, tcp,
@@ -102,10 +103,13 @@ async fn run_plan(args: &Args, mut plan: Plan, runtimes: &Runtimes) -> anyhow::R
         .artifact_dir
         .clone()
         .unwrap_or_else(|| default_dir(&plan));
-    if let Err(message) = prepare(&dir).and_then(|()| clear(&dir)) {
-        say(&message);
-        return Ok(Exit::Usage);
-    }
+    let held = match prepare(&dir).and_then(|held| clear(&dir).map(|()| held)) {
+        Ok(held) => held,
+        Err(message) => {
+            say(&message);
+            return Ok(Exit::Usage);
+        }
+    };
     if let Some(seed) = plan.config.seed {
         say(&format!("seed {seed}"));
     }
@@ -145,6 +149,7 @@ async fn run_plan(args: &Args, mut plan: Plan, runtimes: &Runtimes) -> anyhow::R
         say("");
     }
     let exit = finish(&report?, &facts, (&dir, args.output))?;
+    drop(held);
     let exit = match (exit, args.unsure) {
         (Exit::Untrusted, Some(Unsure::Pass)) => Exit::Fine,
         (Exit::Untrusted, Some(Unsure::Fail)) => Exit::Failed,
@@ -173,10 +178,9 @@ async fn find_model(plan: &mut Plan, anchor: TimeAnchor) -> Option<String> {
     }
 }
 
-/// Makes the directory of the results and finds out whether it can be written, before anything
-/// is sent.
-fn prepare(dir: &Path) -> Result<(), String> {
-    record_dir(dir).map_err(|error| unwritable(dir, &error))
+/// Takes the directory of the results, before anything is sent.
+fn prepare(dir: &Path) -> Result<RecordDir, String> {
+    RecordDir::take(dir).map_err(|error| unwritable(dir, &error))
 }
 
 /// Removes the result of an earlier run into the same directory, so that the files that are

@@ -8,7 +8,7 @@ use crate::app::Extent;
 use crate::config::{
     Arrivals, Balance, BaseUrl, Config, DEFAULT_STALL, ExportConfig, GovernorConfig, Limits,
     NetworkConfig, ProbeConfig, RequestConfig, Secret, ServerMetrics, TargetConfig, WhenFull,
-    WorkloadConfig,
+    WorkloadConfig, wrong_path,
 };
 use crate::measurement::{Api, CacheMode, ConnectionPolicy};
 
@@ -183,13 +183,7 @@ impl Load {
     /// The benchmark these flags describe.
     pub(super) fn plan(&self) -> Result<Plan, String> {
         let urls = self.urls()?;
-        if let Some(path) = &self.endpoint
-            && !(path.starts_with('/') && path.bytes().all(|byte| byte.is_ascii_graphic()))
-        {
-            return Err(format!(
-                "--endpoint: `{path}`\n  wanted: a path, as in `/v1/chat/completions`"
-            ));
-        }
+        self.check_request()?;
         if self.streaming && !self.endpoint_type.can_stream() {
             return Err(format!(
                 "--streaming: `{}` has no streams\n  hint: leave the flag out",
@@ -239,6 +233,32 @@ impl Load {
             },
             load: self.load(arrivals),
         })
+    }
+
+    /// Whether the API's own request can be changed as the flags say.
+    fn check_request(&self) -> Result<(), String> {
+        if let Some(path) = &self.endpoint
+            && let Some(why) = wrong_path(path)
+        {
+            let shown = path.escape_debug();
+            return Err(format!(
+                "--endpoint: `{shown}`\n  wanted: a path, as in `/v1/chat/completions`\n  hint: {why}"
+            ));
+        }
+        let streams = serde_json::Value::from(self.is_streaming());
+        let mut given = self
+            .extra_inputs
+            .iter()
+            .filter_map(|extra| extra.get("stream"));
+        given.find(|stream| **stream != streams).map_or(Ok(()), |stream| {
+            Err(format!(
+                "--extra-inputs: `stream:{stream}` does not go together with what is asked for\n  wanted: no `stream` among them\n  hint: `--no-streaming` asks for one whole answer"
+            ))
+        })
+    }
+
+    fn is_streaming(&self) -> bool {
+        !self.no_streaming && self.endpoint_type.can_stream()
     }
 
     fn arrivals(&self) -> Arrivals {
@@ -312,7 +332,7 @@ impl Load {
         ProbeConfig {
             name: "bench".to_owned(),
             targets: vec!["bench".to_owned()],
-            streaming: !self.no_streaming && self.endpoint_type.can_stream(),
+            streaming: self.is_streaming(),
             when_full: WhenFull::Wait,
             connection: match self.connection_reuse_strategy {
                 Reuse::Pooled => ConnectionPolicy::Pooled,
@@ -436,6 +456,15 @@ mod tests {
             refused(&["--endpoint-type", "embeddings", "--streaming"]),
             Err("--streaming: `embeddings` has no streams\n  hint: leave the flag out".to_owned())
         );
+        assert_eq!(
+            refused(&["--endpoint", "/v1#x"]),
+            Err("--endpoint: `/v1#x`\n  wanted: a path, as in `/v1/chat/completions`\n  hint: the character # is written `%23` in a path".to_owned())
+        );
+        assert_eq!(
+            refused(&["--extra-inputs", "stream:false"]),
+            Err("--extra-inputs: `stream:false` does not go together with what is asked for\n  wanted: no `stream` among them\n  hint: `--no-streaming` asks for one whole answer".to_owned())
+        );
+        assert_eq!(refused(&["--extra-inputs", "stream:true"]), Ok(()));
         assert_eq!(
             refused(&["--endpoint-type", "gemini"]),
             Err("--model: missing\n  wanted: the name of a model, which is part of the path of `gemini`".to_owned())

@@ -2,7 +2,9 @@
 //! target.
 
 use std::io::IsTerminal;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+
+use futures_util::{StreamExt, stream};
 
 use super::{Exit, Output, print, say, usage};
 use crate::app::{Checked, CheckedRequest, check_target, tcp};
@@ -10,6 +12,9 @@ use crate::clock::TimeAnchor;
 use crate::config::{self, Arrivals, Config};
 use crate::measurement::Outcome;
 use crate::report::{Budget, Colour, PlanRow, hint, plan_table, waterfall};
+
+/// Targets that are asked at once: few enough not to be in each other's way.
+const AT_ONCE: usize = 4;
 
 /// Arguments of `check`.
 #[derive(Debug, clap::Args)]
@@ -20,6 +25,13 @@ pub(super) struct Args {
     /// How results are printed.
     #[arg(long, value_enum, default_value = "text")]
     output: Output,
+}
+
+impl Args {
+    /// The configuration file.
+    pub(super) fn config(&self) -> &Path {
+        &self.config
+    }
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
@@ -39,9 +51,15 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
 async fn check_all(config: &Config, output: Output) -> anyhow::Result<Exit> {
     let anchor = TimeAnchor::start();
     let mut exit = Exit::Fine;
-    for (index, target) in config.targets.iter().enumerate() {
-        let checked = check_target(config, index, tcp(), anchor).await?;
-        let Some(checked) = checked else {
+    let indices = stream::iter(0..config.targets.len());
+    // In their order; one that is silent does not hold up all others.
+    let mut all = indices
+        .map(|index| check_target(config, index, tcp(), anchor))
+        .buffered(AT_ONCE)
+        .enumerate();
+    while let Some((index, checked)) = all.next().await {
+        let target = &config.targets[index];
+        let Some(checked) = checked? else {
             say(&format!(
                 "targets[{index}]: `{}` is used by no probe and was not tried",
                 target.name

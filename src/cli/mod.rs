@@ -12,11 +12,11 @@ mod bench;
 mod bench_plan;
 mod check;
 mod demo;
+mod record_dir;
 mod run;
 mod signals;
 mod simulate;
 
-use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
@@ -25,7 +25,8 @@ use anyhow::Context;
 use clap::{Parser, Subcommand};
 
 use crate::app::UnusableTarget;
-use crate::config::Diagnostics;
+use crate::config::{self, Diagnostics};
+use crate::measurement::{plain_lines, screen};
 
 /// A canary for LLM inference servers.
 #[derive(Debug, Parser)]
@@ -50,6 +51,17 @@ enum Command {
     Bench(Box<bench::Args>),
     /// The simulated inference server on its own.
     Simulate(simulate::SimulateArgs),
+}
+
+impl Command {
+    /// The configuration file, if the command has one.
+    fn config(&self) -> Option<&Path> {
+        match self {
+            Self::Run(args) => Some(args.config()),
+            Self::Check(args) => Some(args.config()),
+            Self::Demo(_) | Self::Bench(_) | Self::Simulate(_) => None,
+        }
+    }
 }
 
 /// How results are printed.
@@ -106,6 +118,7 @@ pub fn main() -> ExitCode {
         say(&message);
         return Exit::Usage.into();
     }
+    let file = cli.command.config().map(Path::to_owned);
     let ended = match cli.command {
         Command::Demo(args) => demo::run(&args),
         Command::Run(args) => run::run(&args),
@@ -118,7 +131,7 @@ pub fn main() -> ExitCode {
         Err(error) => {
             // What the operator wrote is told as every other problem with it.
             if let Some(unusable) = error.downcast_ref::<UnusableTarget>() {
-                say(&unusable.to_string());
+                say(&told(unusable, file.as_deref()));
                 return Exit::Usage.into();
             }
             say(&format!("error: {error:#}"));
@@ -127,10 +140,18 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// A line for the person at the terminal.
+/// A problem with a target, with its place in the configuration `file`.
+fn told(unusable: &UnusableTarget, file: Option<&Path>) -> String {
+    match file {
+        Some(file) => format!("{}: {unusable}", config::place(file, &unusable.path())),
+        None => unusable.to_string(),
+    }
+}
+
+/// A line for the person at the terminal. It may quote others: no control characters.
 fn say(text: &str) {
     // A closed standard error leaves nobody to tell; it must not end the command.
-    drop(writeln!(io::stderr(), "{text}"));
+    drop(writeln!(io::stderr(), "{}", plain_lines(text)));
 }
 
 /// A result for whoever reads standard output.
@@ -138,18 +159,10 @@ fn say(text: &str) {
 /// A reader that has seen enough, as `head`, is no error.
 fn print(text: &str) -> anyhow::Result<()> {
     let mut stdout = io::stdout().lock();
-    match writeln!(stdout, "{text}").and_then(|()| stdout.flush()) {
+    match writeln!(stdout, "{}", screen(text)).and_then(|()| stdout.flush()) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         written => written.context("standard output cannot be written"),
     }
-}
-
-/// Makes `dir` and finds out whether records can be written into it.
-fn record_dir(dir: &Path) -> io::Result<()> {
-    fs::create_dir_all(dir)?;
-    let mut options = fs::OpenOptions::new();
-    let opened = options.append(true).create(true);
-    opened.open(dir.join("requests.jsonl")).map(drop)
 }
 
 /// Configuration problems as the operator sees them.

@@ -1,12 +1,13 @@
 //! `run`: the daemon.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use tokio::net::TcpListener;
 
+use super::record_dir::RecordDir;
 use super::signals::with_signals;
-use super::{Exit, record_dir, say, usage};
+use super::{Exit, say, usage};
 use crate::app::{App, Extent, Outputs, Runtimes, Setup, draw_seed, tcp};
 use crate::clock::TimeAnchor;
 use crate::config::{self, Config, FlagOverride};
@@ -23,6 +24,13 @@ pub(super) struct Args {
     /// Seed of arrivals and prompts; overrides `seed`.
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
+}
+
+impl Args {
+    /// The configuration file.
+    pub(super) fn config(&self) -> &Path {
+        &self.config
+    }
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
@@ -43,18 +51,21 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
 }
 
 fn serve(mut config: Config) -> anyhow::Result<Exit> {
-    if let Some(files) = &config.export.files
-        && let Err(error) = record_dir(&files.dir)
-    {
-        say(&format!(
-            "export.files.dir: `{}`: {error}\n  wanted: a directory that can be written\n  hint: make it, or let this user write there",
-            files.dir.display()
-        ));
-        return Ok(Exit::Usage);
-    }
+    let files = config.export.files.as_ref();
+    let held = match files.map(|files| RecordDir::take(&files.dir)).transpose() {
+        Ok(held) => held,
+        Err(error) => {
+            let dir = files.map_or(Path::new(""), |files| &files.dir);
+            say(&format!(
+                "export.files.dir: `{}`: {error}\n  wanted: a directory that can be written, and is this run's own\n  hint: make it, or let this user write there",
+                dir.display()
+            ));
+            return Ok(Exit::Usage);
+        }
+    };
     let runtimes = Runtimes::start()?;
     let seed = *config.seed.get_or_insert_with(draw_seed);
-    runtimes.other.block_on(async {
+    let exit = runtimes.other.block_on(async {
         let listener = match config.export.http {
             None => None,
             Some(http) => match listen(http.listen).await {
@@ -84,7 +95,9 @@ fn serve(mut config: Config) -> anyhow::Result<Exit> {
             },
         };
         drive(setup, &runtimes).await
-    })
+    });
+    drop(held);
+    exit
 }
 
 /// Binds the surface, or says why not in the form of a configuration problem.

@@ -8,7 +8,7 @@
 //! No I/O, and no knowledge of what the bytes mean.
 
 use std::fmt;
-use std::io::Write;
+use std::io::{self, Write};
 
 use brotli::enc::StandardAlloc;
 use brotli::{BrotliDecompressStream, BrotliResult, BrotliState};
@@ -46,6 +46,13 @@ pub(super) enum EncodingError {
          {MAX_RATIO} times its size"
     )]
     TooLarge,
+}
+
+impl EncodingError {
+    /// Whether what came is wrong, and not only less than all.
+    pub(super) const fn is_damage(self) -> bool {
+        !matches!(self, Self::Cut(_))
+    }
 }
 
 /// Takes pieces of what was unpacked.
@@ -194,13 +201,27 @@ impl Codec {
     fn finish(&mut self) -> Result<(), EncodingError> {
         let name = self.name();
         let whole = match self {
-            Self::Gzip(decoder) => decoder.try_finish().is_ok(),
+            Self::Gzip(decoder) => match decoder.try_finish() {
+                Ok(()) => true,
+                Err(error) if is_damaged(decoder, &error) => {
+                    return Err(EncodingError::Corrupt(name));
+                }
+                Err(_) => false,
+            },
             Self::Deflate(deflate) => deflate.ended,
             Self::Brotli(brotli) => brotli.ended,
             Self::Zstd(zstd) => zstd.between_frames,
         };
         whole.then_some(()).ok_or(EncodingError::Cut(name))
     }
+}
+
+/// Whether the checksum of a gzip body is there and wrong, after `error` at its end. Of one that
+/// is not there in full the decoder says the same, but goes on taking it.
+fn is_damaged(decoder: &mut MultiGzDecoder<Vec<u8>>, error: &io::Error) -> bool {
+    error.kind() != io::ErrorKind::UnexpectedEof
+        && decoder.header().is_some()
+        && decoder.write(&[0]).is_err()
 }
 
 /// `deflate`: with the zlib frame that the standard wants, or bare, as some servers send it.

@@ -4,6 +4,7 @@
 //! start, the gap limit from the last token.
 
 mod failure;
+mod head;
 mod request;
 mod secrets;
 
@@ -12,10 +13,11 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::Full;
-use hyper::header::{self, HeaderMap};
+use hyper::header::HeaderMap;
 use hyper::{Request, Response};
 
 use self::failure::{Failed, broken};
+use self::head::{is_without_content, unasked_encoding};
 use self::secrets::Secrets;
 use super::encoding::decoded_start;
 use super::protocol::{Protocol, ProtocolError, request_error};
@@ -25,9 +27,13 @@ use super::watch::{Cancel, Gone, Watch};
 use crate::clock::{MonoTime, TimeAnchor};
 use crate::config::Limits;
 use crate::load::workload::Prompt;
-use crate::measurement::{Chunks, ConnectionPolicy, Note, Outcome, RequestRecord, TokenCounts};
+use crate::measurement::{
+    Chunks, ConnectionPolicy, Note, Outcome, RefusedReason, RequestRecord, Timeline, TokenCounts,
+    is_own_lag,
+};
 use crate::transport::{
-    Connect, Connection, Endpoint, Marks, Opened, Pool, ReadMark, SendFailure, Taken, with_source,
+    Connect, Connection, Endpoint, Marks, Opened, Pool, Progress, ReadMark, SendFailure, Taken,
+    with_source,
 };
 
 /// After the protocol's last event a server has this long to end the body.
@@ -188,10 +194,8 @@ impl Client {
             Some(kept) => exchange.run_on(kept, request, again).await,
             None => exchange.run(request).await,
         };
-        if let Err(Failed(outcome, error)) = ended {
-            exchange.record.outcome = outcome;
-            exchange.record.error = exchange.record.error.take().or(error);
-            exchange.record.timeline.end = Some(self.setup.anchor.now());
+        if let Err(failed) = ended {
+            exchange.fail(failed);
         }
         let mut record = exchange.record;
         self.setup.secrets.hide(&mut record);
@@ -246,12 +250,29 @@ struct Exchange<'c> {
 }
 
 impl Exchange<'_> {
+    /// Notes how the exchange failed.
+    fn fail(&mut self, Failed(outcome, error): Failed) {
+        let now = self.client.setup.anchor.now();
+        let record = &mut self.record;
+        record.outcome = outcome;
+        record.error = record.error.take().or(error);
+        record.timeline.end = Some(now);
+        if is_own_lag(self.watch.overslept(), now.since(self.start)) {
+            record.notes.add(Note::LateTimer);
+        }
+        if outcome == Outcome::Refused {
+            // Nothing left this machine: there is nothing to tell of a server.
+            record.refused = Some(RefusedReason::OwnLimit);
+            record.timeline = Timeline::due(record.timeline.intended);
+        }
+    }
+
     /// The exchange on a new connection.
     async fn run(&mut self, request: Request<Full<Bytes>>) -> Result<(), Failed> {
         let mut connection = self.open().await?;
         match self.send_on(&mut connection, request).await? {
             Ok(response) => self.finish(connection, response).await,
-            Err(failure) => Err(Failed::not_answered(&failure)),
+            Err(failure) => Err(Failed::not_answered(&failure, connection.marks())),
         }
     }
 
@@ -272,7 +293,7 @@ impl Exchange<'_> {
                 self.record.replaced_connection = true;
                 self.run(again).await
             }
-            _ => Err(Failed::not_answered(&failure)),
+            _ => Err(Failed::not_answered(&failure, kept.marks())),
         }
     }
 
@@ -303,6 +324,7 @@ impl Exchange<'_> {
         let soon = self.client.setup.anchor.now().since(self.start) < CROSSING;
         match failure {
             SendFailure::Unsent => true,
+            SendFailure::Other { .. } => false,
             SendFailure::Tls(_) => soon && marks.first_read().is_none(),
             SendFailure::Broken(error) => soon && marks.first_read().is_none() && !error.is_parse(),
         }
@@ -328,11 +350,15 @@ impl Exchange<'_> {
     async fn open(&mut self) -> Result<Connection, Failed> {
         let setup = &self.client.setup;
         let deadline = self.start + setup.limits.connect.min(setup.limits.total);
-        let opened = self
-            .watch
-            .until(deadline, setup.connect.open(&setup.endpoint, setup.anchor))
-            .await
-            .map_err(|gone| Failed::from((gone, Outcome::TimeoutConnect)))?;
+        let progress = Progress::new(setup.anchor);
+        let opening = setup.connect.open(&setup.endpoint, &progress);
+        let opened = match self.watch.until(deadline, opening).await {
+            Ok(opened) => opened,
+            Err(gone) => {
+                let at = (&setup.endpoint, progress.reached());
+                return Err(Failed::given_up(gone, at, &mut self.record.timeline));
+            }
+        };
         let Opened {
             wire,
             resolved,
@@ -378,6 +404,9 @@ impl Exchange<'_> {
         }
         if let Some(encoding) = unasked_encoding(headers) {
             reading.encoded(&encoding);
+        }
+        if self.record.http_status.is_some_and(is_without_content) {
+            reading.without_content();
         }
         let marks = Arc::clone(connection.marks());
         let (mut done_at, mut broken_by) = (None, None);
@@ -470,17 +499,4 @@ impl Exchange<'_> {
     fn no_read(&self) -> ReadMark {
         ReadMark::user(self.client.setup.anchor.now(), 0)
     }
-}
-
-/// The content encodings of a response, though we asked for none, in the order in which they
-/// were applied.
-fn unasked_encoding(headers: &HeaderMap) -> Option<String> {
-    let values = headers.get_all(header::CONTENT_ENCODING).iter();
-    let names: Vec<&str> = values
-        .filter_map(|value| value.to_str().ok())
-        .flat_map(|value| value.split(','))
-        .map(str::trim)
-        .filter(|name| !name.is_empty() && !name.eq_ignore_ascii_case("identity"))
-        .collect();
-    (!names.is_empty()).then(|| names.join(","))
 }

@@ -2,8 +2,7 @@
 
 use serde::Deserialize;
 
-use super::protocol::plain;
-use crate::measurement::Api;
+use crate::measurement::{Api, plain};
 
 /// Longest name that is taken.
 const MAX_NAME: usize = 256;

@@ -2,6 +2,7 @@
 
 mod ends;
 mod kept;
+mod mistaken;
 mod peer;
 mod reached;
 mod secure;
@@ -18,10 +19,10 @@ use crate::clock::{MonoTime, TimeAnchor};
 use crate::config::{BaseUrl, Limits, NetworkConfig, RequestConfig};
 use crate::load::workload::Prompt;
 use crate::measurement::{
-    Api, CacheMode, ConnectionPolicy, Outcome, RequestRecord, Stream, StreamId, TokenSource,
+    Api, CacheMode, ConnectionPolicy, Note, Outcome, RequestRecord, Stream, StreamId, TokenSource,
     TraceIds,
 };
-use crate::transport::{Connect, ConnectError, Endpoint, Opened, Opening, Wire};
+use crate::transport::{Connect, ConnectError, Endpoint, Opened, Opening, Progress, Wire};
 
 /// One step of the peer: wait, then write these bytes.
 type Step = (u64, &'static str);
@@ -35,7 +36,7 @@ struct Scripted {
 }
 
 impl Connect for Scripted {
-    fn open<'a>(&'a self, endpoint: &'a Endpoint, anchor: TimeAnchor) -> Opening<'a> {
+    fn open<'a>(&'a self, endpoint: &'a Endpoint, progress: &'a Progress) -> Opening<'a> {
         Box::pin(async move {
             let Some(script) = self.scripts.lock().await.next() else {
                 return Err(ConnectError::Refused {
@@ -49,7 +50,7 @@ impl Connect for Scripted {
             Ok(Opened {
                 wire: Wire::Pipe(ours),
                 resolved: None,
-                connected: anchor.now(),
+                connected: progress.now(),
                 tls: None,
                 http2: false,
             })

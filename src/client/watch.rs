@@ -9,6 +9,7 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 use tokio::time::Sleep;
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
@@ -51,6 +52,8 @@ pub(super) struct Watch {
     timer: Pin<Box<Sleep>>,
     armed: MonoTime,
     cancel: Cancel,
+    /// How late a deadline was seen to have passed.
+    overslept: Duration,
     stopping: Pin<Box<WaitForCancellationFutureOwned>>,
     /// Whom timer and stop signal are to wake.
     waker: Option<Waker>,
@@ -63,10 +66,16 @@ impl Watch {
             anchor,
             timer: Box::pin(tokio::time::sleep_until(anchor.instant(first))),
             armed: first,
+            overslept: Duration::ZERO,
             stopping: Box::pin(cancel.token.clone().cancelled_owned()),
             cancel,
             waker: None,
         }
+    }
+
+    /// How long after its deadline the last wait that ended [`Gone::Late`] ended: our own delay.
+    pub(super) const fn overslept(&self) -> Duration {
+        self.overslept
     }
 
     /// Waits for `what`, at most until `deadline`.
@@ -100,7 +109,9 @@ impl Watch {
             return Poll::Ready(Gone::Cancelled);
         }
         while self.timer.as_mut().poll(cx).is_ready() {
-            if self.anchor.now() >= deadline {
+            let now = self.anchor.now();
+            if now >= deadline {
+                self.overslept = now.since(deadline);
                 return Poll::Ready(Gone::Late);
             }
             self.arm(deadline);

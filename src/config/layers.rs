@@ -101,6 +101,17 @@ impl Layers {
         }
     }
 
+    /// Where `path`, or the nearest section around it, stands in the file.
+    pub(super) fn nearest(&self, path: &str) -> Origin {
+        let mut path = path;
+        while !self.lines.contains_key(path)
+            && let Some((around, _)) = path.rsplit_once(['.', '['])
+        {
+            path = around;
+        }
+        self.in_file(path)
+    }
+
     fn in_file(&self, path: &str) -> Origin {
         Origin::File {
             name: self.file.clone(),

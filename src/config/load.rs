@@ -73,13 +73,40 @@ pub fn load(
         }])
     };
     let text = read_text(path, LARGEST).map_err(unreadable)?;
-    let extension = path.extension().and_then(|extension| extension.to_str());
-    let format = match extension.unwrap_or_default() {
-        "yaml" | "yml" => Format::Yaml,
-        "toml" => Format::Toml,
-        _ => return Err(unreadable("the extension tells the format".to_owned())),
-    };
+    let format =
+        format_of(path).ok_or_else(|| unreadable("the extension tells the format".to_owned()))?;
     read(&text, (format, &file), (env.collect(), flags))
+}
+
+/// Where `key`, as `targets[0].tls.ca`, or the nearest section around it, was written in the file
+/// at `path`; without a line if the file cannot be read any more.
+#[must_use]
+pub fn place(path: &Path, key: &str) -> Origin {
+    let file = path.display().to_string();
+    let place = || {
+        let text = read_text(path, LARGEST).ok()?;
+        let sources = Sources {
+            text: text.strip_prefix('\u{feff}').unwrap_or(&text),
+            format: format_of(path)?,
+            file: &file,
+            environment: &BTreeMap::new(),
+            flags: &[],
+        };
+        Some(Layers::merge(&sources).ok()?.nearest(key))
+    };
+    place().unwrap_or_else(|| Origin::File {
+        name: file.clone(),
+        line: None,
+    })
+}
+
+/// The language that the extension tells.
+fn format_of(path: &Path) -> Option<Format> {
+    match path.extension()?.to_str()? {
+        "yaml" | "yml" => Some(Format::Yaml),
+        "toml" => Some(Format::Toml),
+        _ => None,
+    }
 }
 
 /// Reads `text` alone; `name` stands for the file in messages.

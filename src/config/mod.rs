@@ -16,8 +16,9 @@ mod secret;
 mod url;
 mod yaml;
 
+pub use check::wrong_path;
 pub use diagnostic::{Diagnostic, Diagnostics, Origin, Problem};
-pub use load::{FlagOverride, Format, environment, from_text, load};
+pub use load::{FlagOverride, Format, environment, from_text, load, place};
 pub use model::{
     AddressFamily, Arrivals, Balance, Config, DEFAULT_STALL, ExportConfig, FilesConfig,
     GovernorConfig, HttpConfig, HttpVersion, LengthField, Limits, NetworkConfig, OtlpConfig,

@@ -131,6 +131,18 @@ pub enum AddressFamily {
     Ipv6,
 }
 
+impl AddressFamily {
+    /// Its name in a configuration.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Any => "any",
+            Self::Ipv4 => "ipv4",
+            Self::Ipv6 => "ipv6",
+        }
+    }
+}
+
 /// What requests of a target's protocol look like.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RequestConfig {

@@ -3,7 +3,7 @@
 //! Slots remember when the last one was given back. That instant, and not the one at which a
 //! waiting arrival got to run, is when a slot was free: the difference is our own lag.
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
@@ -16,6 +16,7 @@ pub struct Slots {
     free: Arc<Semaphore>,
     freed_at: Arc<AtomicU64>,
     numbers: Arc<Mutex<Numbers>>,
+    late: Arc<AtomicU32>,
     cap: u32,
 }
 
@@ -33,8 +34,19 @@ struct Numbers {
 pub struct Slot {
     // Fields are dropped in this order: the number is back before another can be taken.
     number: Number,
+    late: Option<Late>,
     permit: OwnedSemaphorePermit,
     freed_at: Arc<AtomicU64>,
+}
+
+/// Counts a slot among those taken late, until this is dropped.
+#[derive(Debug)]
+struct Late(Arc<AtomicU32>);
+
+impl Drop for Late {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Relaxed);
+    }
 }
 
 /// A number that nobody else has until this is dropped.
@@ -74,6 +86,7 @@ impl Slots {
             free: Arc::new(Semaphore::new(cap as usize)),
             freed_at: Arc::new(AtomicU64::new(now.as_nanos())),
             numbers: Arc::default(),
+            late: Arc::default(),
             cap,
         }
     }
@@ -105,6 +118,20 @@ impl Slots {
         self.cap.saturating_sub(free)
     }
 
+    /// Whether one is in use that was taken late, through our own delay: it would be free sooner.
+    #[must_use]
+    pub fn is_late_in_use(&self) -> bool {
+        self.late.load(Relaxed) > 0
+    }
+
+    /// Marks `slot`, one of these, as taken late.
+    pub fn mark_late(&self, slot: &mut Slot) {
+        slot.late.get_or_insert_with(|| {
+            self.late.fetch_add(1, Relaxed);
+            Late(Arc::clone(&self.late))
+        });
+    }
+
     /// All slots, used or not.
     #[must_use]
     pub const fn cap(&self) -> u32 {
@@ -114,6 +141,7 @@ impl Slots {
     fn slot(&self, permit: OwnedSemaphorePermit) -> Slot {
         Slot {
             number: Number::take(&self.numbers),
+            late: None,
             permit,
             freed_at: Arc::clone(&self.freed_at),
         }
@@ -131,10 +159,12 @@ impl Slot {
     pub fn release(self, freed: MonoTime) {
         let Self {
             number,
+            late,
             permit,
             freed_at,
         } = self;
         freed_at.fetch_max(freed.as_nanos(), Relaxed);
+        drop(late);
         drop(number);
         drop(permit);
     }
@@ -156,6 +186,20 @@ mod tests {
             (0, MonoTime::from_nanos(77))
         );
         assert!(slots.try_take().is_some());
+    }
+
+    #[test]
+    fn a_slot_that_was_taken_late_shows_until_it_is_given_back() {
+        let slots = Slots::new(2, MonoTime::ZERO);
+        let mut late = slots.try_take().expect("one is free");
+        let other = slots.try_take().expect("one is free");
+        assert!(!slots.is_late_in_use());
+        slots.mark_late(&mut late);
+        slots.mark_late(&mut late);
+        drop(other);
+        assert!(slots.is_late_in_use());
+        late.release(MonoTime::ZERO);
+        assert!(!slots.is_late_in_use());
     }
 
     #[test]

@@ -147,7 +147,7 @@ metrics! {
     ARRIVALS = Metric::counter(Stream, ["tokencanary.arrivals", "{request}", "tokencanary_arrivals_total"],
         "Requests that were due; each ends as exactly one record");
     ARRIVALS_REFUSED = Metric::counter(Stream, ["tokencanary.arrivals.refused", "{request}", "tokencanary_arrivals_refused_total"],
-        "Arrivals held back by our own governor").with(&["reason"]);
+        "Arrivals that we held back").with(&["reason"]);
     REQUESTS = Metric::counter(Stream, ["tokencanary.requests", "{request}", "tokencanary_requests_total"],
         "Records by what became of them").with(&["outcome", "http_response_status_code"]);
     REQUESTS_LAGGED = Metric::counter(Stream, ["tokencanary.requests.lagged", "{request}", "tokencanary_requests_lagged_total"],

@@ -19,6 +19,12 @@ const LAG_FLOOR: Duration = Duration::from_millis(5);
 /// … or above this share of its TTFT, if that is more.
 const LAG_SHARE: u32 = 10;
 
+/// Whether a delay of ours is too large for what came of `time` to be the server's doing.
+#[must_use]
+pub fn is_own_lag(lag: Duration, time: Duration) -> bool {
+    lag > LAG_FLOOR.max(time / LAG_SHARE)
+}
+
 impl RequestRecord {
     fn after_start(&self, mark: Option<MonoTime>) -> Option<Duration> {
         Some(mark?.since(self.timeline.start?))
@@ -104,8 +110,10 @@ impl RequestRecord {
     /// Whether our own lag is too large for the record to feed a verdict.
     #[must_use]
     pub fn is_lagged(&self) -> bool {
-        let limit = LAG_FLOOR.max(self.ttft().unwrap_or_default() / LAG_SHARE);
-        self.own_lag().is_some_and(|lag| lag > limit) || self.merge_spread() > limit
+        let ttft = self.ttft().unwrap_or_default();
+        self.own_lag().is_some_and(|lag| is_own_lag(lag, ttft))
+            || is_own_lag(self.merge_spread(), ttft)
+            || self.notes.has(Note::LateTimer)
     }
 
     /// Whether its latencies may feed a verdict: a success whose times are the server's, neither
@@ -386,6 +394,8 @@ mod tests {
             (RefusedReason::InFlight, true),
             (RefusedReason::Budget, false),
             (RefusedReason::Shutdown, false),
+            (RefusedReason::OwnLag, false),
+            (RefusedReason::OwnLimit, false),
         ] {
             record.refused = Some(reason);
             assert_eq!(record.is_failure(), failure, "{reason:?}");

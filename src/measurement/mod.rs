@@ -11,14 +11,16 @@ mod chunks;
 mod derive;
 mod notes;
 mod outcome;
+mod plain;
 mod record;
 mod sample;
 mod stream;
 
 pub use chunks::{Chunk, Chunks};
-pub use derive::StallRule;
+pub use derive::{StallRule, is_own_lag};
 pub use notes::{Note, Notes};
 pub use outcome::{Outcome, RefusedReason};
+pub use plain::{plain, plain_lines, screen};
 pub use record::{
     Choices, ClockSource, FirstChunk, RequestError, RequestRecord, Timeline, TokenCounts,
     TokenSource, TraceIds,

@@ -34,11 +34,13 @@ pub enum Note {
     ContentFilter,
     /// The kernel's stamp of a read was not usable; our own clock stands in.
     BadStamp,
+    /// We noticed late that a limit had passed: what came in time may have been missed.
+    LateTimer,
 }
 
 impl Note {
     /// Every note.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Buffered,
         Self::FirstTokenMerged,
         Self::UsageNotCumulative,
@@ -52,6 +54,7 @@ impl Note {
         Self::BadUsage,
         Self::ContentFilter,
         Self::BadStamp,
+        Self::LateTimer,
     ];
 
     /// The name in records and span attributes.
@@ -71,6 +74,7 @@ impl Note {
             Self::BadUsage => "bad_usage",
             Self::ContentFilter => "content_filter",
             Self::BadStamp => "bad_stamp",
+            Self::LateTimer => "late_timer",
         }
     }
 }

@@ -85,7 +85,7 @@ impl Outcome {
     }
 }
 
-/// Why our own governor held an arrival back.
+/// Why we held an arrival back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RefusedReason {
@@ -95,11 +95,22 @@ pub enum RefusedReason {
     Budget,
     /// We were stopping.
     Shutdown,
+    /// The cap was full because we came late: arrivals that were spread over a stall of ours came
+    /// to it at once.
+    OwnLag,
+    /// This machine had no descriptor, port or memory for another connection.
+    OwnLimit,
 }
 
 impl RefusedReason {
     /// Every reason.
-    pub const ALL: [Self; 3] = [Self::InFlight, Self::Budget, Self::Shutdown];
+    pub const ALL: [Self; 5] = [
+        Self::InFlight,
+        Self::Budget,
+        Self::Shutdown,
+        Self::OwnLag,
+        Self::OwnLimit,
+    ];
 
     /// The name in records and labels.
     #[must_use]
@@ -108,6 +119,8 @@ impl RefusedReason {
             Self::InFlight => "in_flight",
             Self::Budget => "budget",
             Self::Shutdown => "shutdown",
+            Self::OwnLag => "own_lag",
+            Self::OwnLimit => "own_limit",
         }
     }
 

@@ -66,14 +66,6 @@ pub(super) fn percent(share: f64) -> String {
     }
 }
 
-/// A text that someone else wrote, without the control characters that could move a
-/// terminal's cursor or change its colours.
-pub(super) fn printable(text: &str) -> String {
-    text.chars()
-        .map(|c| if c.is_control() { ' ' } else { c })
-        .collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -99,11 +91,6 @@ mod tests {
         assert_eq!(span(Duration::from_millis(12_040)), "12.0 s");
         assert_eq!(span(Duration::from_secs(95)), "1 min 35 s");
         assert_eq!(span(Duration::from_mins(800)), "13 h 20 min");
-    }
-
-    #[test]
-    fn what_a_server_says_cannot_steer_the_terminal() {
-        assert_eq!(printable("no\u{1b}[31m\nmodel\u{9b}é"), "no [31m model é");
     }
 
     #[test]

@@ -8,9 +8,11 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use super::hint::hint;
-use super::number::{UNKNOWN, decimal, grouped, millis, percent, printable, span};
+use super::number::{UNKNOWN, decimal, grouped, millis, percent, span};
 use crate::clock::MonoTime;
-use crate::measurement::{ClockSource, Note, Observed, Outcome, RequestRecord, StallRule, StateAt};
+use crate::measurement::{
+    ClockSource, Note, Observed, Outcome, RequestRecord, StallRule, StateAt, plain,
+};
 
 /// Whether the text may hold ANSI colours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,7 +72,7 @@ fn headline(record: &RequestRecord) -> String {
     let stream = &record.stream;
     let model = match stream.model() {
         "" => "model not known",
-        name => &printable(name),
+        name => &plain(name),
     };
     format!(
         "{} · {} · {model} · {} · probe {} · {} · {}\n",
@@ -241,10 +243,10 @@ fn verdict(record: &RequestRecord, colour: Colour) -> String {
         parts.push(format!("HTTP {status}"));
     }
     if let Some(reason) = &record.finish_reason {
-        parts.push(format!("finish reason `{}`", printable(reason)));
+        parts.push(format!("finish reason `{}`", plain(reason)));
     }
     if let Some(error) = &record.error {
-        parts.push(printable(&format!("{}: {}", error.kind, error.message)));
+        parts.push(plain(&format!("{}: {}", error.kind, error.message)));
     }
     if record.is_lagged() {
         parts.push("lagged: we were late ourselves".to_owned());

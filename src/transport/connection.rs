@@ -17,7 +17,7 @@ use hyper::{Request, Response};
 use super::body::FramingError;
 use super::http1::Http1;
 use super::http2::Http2;
-use super::{Marks, ReadMark, Wire, tls};
+use super::{Marks, ReadMark, Spoken, Wire, tls};
 use crate::clock::{MonoTime, TimeAnchor};
 
 /// An open connection. It carries one exchange at a time.
@@ -45,6 +45,13 @@ pub enum SendFailure {
     Unsent,
     /// The server ended TLS; it says why.
     Tls(String),
+    /// The server speaks something else than we do.
+    Other {
+        /// What it speaks.
+        theirs: Spoken,
+        /// What we speak.
+        ours: Spoken,
+    },
     /// It was written at least in part.
     Broken(hyper::Error),
 }
@@ -184,17 +191,33 @@ pub fn with_source(error: &hyper::Error) -> String {
     }
 }
 
-/// Why hyper got no response; `alert` is the one that is known to have ended TLS.
+/// What is known of a failed request beside what hyper says.
+pub(super) struct Known {
+    /// The alert by which the server ended TLS.
+    pub(super) alert: Option<String>,
+    /// What the server speaks, if it said a byte.
+    pub(super) theirs: Option<Spoken>,
+    pub(super) ours: Spoken,
+}
+
+/// Why hyper got no response.
 pub(super) fn not_sent(
     mut failure: TrySendError<Request<Full<Bytes>>>,
-    alert: Option<String>,
+    known: Known,
 ) -> SendFailure {
     let is_unsent = failure.take_message().is_some();
     let error = failure.into_error();
-    match tls::alert_in(&error).or(alert) {
-        Some(alert) => SendFailure::Tls(alert),
-        None if is_unsent => SendFailure::Unsent,
-        None => SendFailure::Broken(error),
+    let Known {
+        alert,
+        theirs,
+        ours,
+    } = known;
+    let theirs = theirs.filter(|theirs| *theirs != ours && *theirs != Spoken::Other);
+    match (tls::alert_in(&error).or(alert), theirs) {
+        (Some(alert), _) => SendFailure::Tls(alert),
+        (None, Some(theirs)) => SendFailure::Other { theirs, ours },
+        (None, None) if is_unsent => SendFailure::Unsent,
+        (None, None) => SendFailure::Broken(error),
     }
 }
 

@@ -3,10 +3,9 @@
 //! Made once per stream; files of certificates are read then, so that a wrong one is reported
 //! at the start.
 
-use super::tls::{Agreed, Tls};
+use super::tls::{Agreed, Tls, Unagreed};
 use super::wire::Bytes;
-use super::{ConnectError, Handshake, Opened, Wire};
-use crate::clock::TimeAnchor;
+use super::{ConnectError, Handshake, Opened, Progress, Step, Wire};
 use crate::config::{BaseUrl, HttpVersion, NetworkConfig, Scheme};
 
 /// One address, ready to be connected to.
@@ -74,7 +73,15 @@ impl Endpoint {
     /// # Errors
     ///
     /// If the handshake fails.
-    pub async fn secure(&self, opened: Opened, anchor: TimeAnchor) -> Result<Opened, ConnectError> {
+    pub async fn secure(
+        &self,
+        opened: Opened,
+        progress: &Progress,
+    ) -> Result<Opened, ConnectError> {
+        progress.note(|reached| {
+            reached.connected = Some(opened.connected);
+            reached.step = Step::Tls;
+        });
         let known = self.network.http == HttpVersion::Http2;
         let Some(tls) = &self.tls else {
             return Ok(Opened {
@@ -82,7 +89,7 @@ impl Endpoint {
                 ..opened
             });
         };
-        let stream = match opened.wire.stamped(anchor) {
+        let stream = match opened.wire.stamped(progress.anchor()) {
             Bytes::Plain(stream) => stream,
             Bytes::Tls(stream) => {
                 return Ok(Opened {
@@ -98,16 +105,17 @@ impl Endpoint {
         } = tls
             .handshake(stream)
             .await
-            .map_err(|source| ConnectError::Tls {
+            .map_err(|Unagreed { kind, source }| ConnectError::Tls {
                 authority: self.url.authority(),
                 resolved: opened.resolved,
                 connected: opened.connected,
+                kind,
                 source,
             })?;
         Ok(Opened {
             wire: Wire::Tls(Box::new(stream)),
             tls: Some(Handshake {
-                done: anchor.now(),
+                done: progress.now(),
                 certificate_expiry: expiry,
             }),
             http2: http2.unwrap_or(known),

@@ -301,9 +301,11 @@ impl Resolve for Resolver {
             let found: Vec<_> = tokio::net::lookup_host((host.as_str(), 0)).await?.collect();
             let chosen = of_family(&found, family);
             if chosen.is_empty() {
-                return Err(
-                    format!("`{host}` has no address of the family wanted, {family:?}").into(),
-                );
+                return Err(format!(
+                    "`{host}` has no address of the family wanted, `{}`",
+                    family.name()
+                )
+                .into());
             }
             let chosen: Addrs = Box::new(chosen.into_iter());
             Ok(chosen)

@@ -1,7 +1,7 @@
 //! One HTTP/1.1 connection: hyper writes requests and reads response heads, we read the bodies.
 //!
 //! hyper gives a body out one HTTP chunk at a time through a channel between two tasks, which
-//! cost more than all else that we do with a chunk (`docs/decisions/0007-http1-bodies.md`). So
+//! cost more than all else that we do with a chunk (`docs/decisions/0008-http1-bodies.md`). So
 //! hyper runs within the exchange, is shown a response up to the end of its head, and is let go;
 //! the body is then taken straight from the buffer of the read that brought it. Nothing runs for
 //! a connection that rests: whether it is still open is asked when it is needed.
@@ -21,9 +21,9 @@ use hyper::rt::ReadBufCursor;
 use hyper::{Request, Response, Version};
 
 use super::body::Framing;
-use super::connection::{BodyError, SendFailure, Taken, not_sent};
+use super::connection::{BodyError, Known, SendFailure, Taken, not_sent};
 use super::head::HeadEnd;
-use super::{Marks, ReadMark, tls, wire};
+use super::{Marks, ReadMark, Spoken, tls, wire};
 use crate::clock::TimeAnchor;
 
 /// Largest response head that is read.
@@ -51,6 +51,8 @@ struct Line {
     unflushed: bool,
     request: Outgoing,
     head: HeadEnd,
+    /// What the server speaks, once it said a byte.
+    spoken: Option<Spoken>,
     /// What came in one read with the end of the head.
     rest: Vec<u8>,
 }
@@ -73,6 +75,7 @@ impl Http1 {
                 unflushed: false,
                 request: Outgoing::default(),
                 head: HeadEnd::default(),
+                spoken: None,
                 rest: Vec::new(),
             }),
             framing: Framing::Length(0),
@@ -114,8 +117,18 @@ impl Http1 {
             sent.as_mut().poll(cx)
         })
         .await;
-        let alert = ended.and_then(Result::err).and_then(|e| tls::alert_in(&e));
-        let response = response.map_err(|failure| not_sent(failure, alert))?;
+        let response = match response {
+            Ok(response) => response,
+            Err(failure) => {
+                let ended = ended.and_then(Result::err);
+                let known = Known {
+                    alert: ended.and_then(|error| tls::alert_in(&error)),
+                    theirs: driver.into_parts().io.spoken,
+                    ours: Spoken::Http1,
+                };
+                return Err(not_sent(failure, known));
+            }
+        };
         if response.status().is_success() {
             // A server that answers before it has the whole request gets the rest all the same.
             std::future::poll_fn(|cx| {
@@ -219,6 +232,7 @@ impl hyper::rt::Read for Line {
             marks,
             head,
             rest,
+            spoken,
             ..
         } = &mut *self;
         if head.is_over() {
@@ -230,6 +244,7 @@ impl hyper::rt::Read for Line {
                 return;
             }
             marks.answered();
+            spoken.get_or_insert_with(|| Spoken::of(bytes));
             let (of_head, behind) = bytes.split_at(head.feed(bytes));
             cursor.put_slice(of_head);
             rest.extend_from_slice(behind);

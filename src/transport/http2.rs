@@ -18,9 +18,9 @@ use hyper::rt::ReadBufCursor;
 use hyper::{Request, Response, Uri, header};
 use hyper_util::rt::TokioExecutor;
 
-use super::connection::{BodyError, SendFailure, Taken, not_sent};
+use super::connection::{BodyError, Known, SendFailure, Taken, not_sent};
 use super::ledger::Frames;
-use super::{Marks, ReadMark, tls, wire};
+use super::{Marks, ReadMark, Spoken, tls, wire};
 use crate::clock::TimeAnchor;
 
 /// Largest response head that is read.
@@ -35,6 +35,8 @@ pub(super) struct Http2 {
     anchor: TimeAnchor,
     /// The alert by which the server ended TLS, if it did.
     alert: Arc<OnceLock<String>>,
+    /// What the server speaks, once it said a byte.
+    spoken: Arc<OnceLock<Spoken>>,
     body: Option<Incoming>,
     /// Bytes of the body that were given out.
     count: u64,
@@ -49,9 +51,11 @@ impl Http2 {
         };
         let marks = Arc::clone(bytes.marks());
         marks.read_ahead();
+        let carrier = Carrier::new(bytes, anchor);
+        let spoken = Arc::clone(&carrier.spoken);
         let (sender, driver) = http2::Builder::new(TokioExecutor::new())
             .max_header_list_size(MAX_HEAD)
-            .handshake(Carrier::new(bytes, anchor))
+            .handshake(carrier)
             .await?;
         Ok(Self {
             sender,
@@ -59,6 +63,7 @@ impl Http2 {
             marks,
             anchor,
             alert: drive(driver),
+            spoken,
             body: None,
             count: 0,
         })
@@ -80,7 +85,14 @@ impl Http2 {
     ) -> Result<Response<()>, SendFailure> {
         let request = absolute(request, &self.scheme);
         let sent = self.sender.try_send_request(request).await;
-        let response = sent.map_err(|failure| not_sent(failure, self.alert.get().cloned()))?;
+        let response = sent.map_err(|failure| {
+            let known = Known {
+                alert: self.alert.get().cloned(),
+                theirs: self.spoken.get().copied(),
+                ours: Spoken::Http2,
+            };
+            not_sent(failure, known)
+        })?;
         let (head, body) = response.into_parts();
         self.body = Some(body);
         self.count = 0;
@@ -120,6 +132,8 @@ struct Carrier {
     frames: (Frames, Frames),
     /// Bytes of the request may still be inside TLS.
     unflushed: bool,
+    /// What the server speaks, once it said a byte.
+    spoken: Arc<OnceLock<Spoken>>,
 }
 
 impl Carrier {
@@ -130,6 +144,7 @@ impl Carrier {
             anchor,
             frames: (Frames::default(), Frames::of_client()),
             unflushed: false,
+            spoken: Arc::default(),
         }
     }
 }
@@ -144,10 +159,12 @@ impl hyper::rt::Read for Carrier {
             bytes,
             marks,
             frames,
+            spoken,
             ..
         } = &mut *self;
         bytes.poll_look(cx, cursor.remaining(), |bytes| {
             if let Some(read) = marks.last_read().filter(|_| !bytes.is_empty()) {
+                spoken.get_or_init(|| Spoken::of(bytes));
                 let mut ledger = marks.ledger();
                 frames.0.feed(bytes, |stream, part| {
                     if ledger.take((stream, part), read) {

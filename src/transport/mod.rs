@@ -21,8 +21,10 @@ mod ledger;
 mod marks;
 mod open;
 mod pool;
+mod progress;
 mod proxy;
 mod rest;
+mod spoken;
 mod stamped;
 #[cfg(test)]
 mod tests;
@@ -35,7 +37,9 @@ pub use endpoint::{Endpoint, EndpointError};
 pub use marks::{Marks, ReadMark, StampClock};
 pub use open::TcpConnect;
 pub use pool::Pool;
+pub use progress::{Progress, Reached, Step};
 pub use rest::{thread_parks, thread_unparks};
+pub use spoken::Spoken;
 pub use stamped::Stamped;
 pub use wire::Wire;
 
@@ -43,7 +47,7 @@ use std::future::Future;
 use std::io;
 use std::pin::Pin;
 
-use crate::clock::{MonoTime, TimeAnchor};
+use crate::clock::MonoTime;
 
 /// An open byte stream and when it was opened.
 #[derive(Debug)]
@@ -109,9 +113,23 @@ pub enum ConnectError {
         resolved: Option<MonoTime>,
         /// When TCP was connected.
         connected: MonoTime,
+        /// The kind of failure, in a few words.
+        kind: &'static str,
         /// What went wrong.
         source: io::Error,
     },
+}
+
+impl ConnectError {
+    /// Whether this machine is the cause: it has no descriptor, port or memory left.
+    #[must_use]
+    pub fn is_own_limit(&self) -> bool {
+        let (Self::Dns { source, .. }
+        | Self::Refused { source, .. }
+        | Self::Proxy { source, .. }
+        | Self::Tls { source, .. }) = self;
+        open::is_own_limit(source)
+    }
 }
 
 /// A boxed future: connecting is rare, so its cost does not matter.
@@ -119,6 +137,7 @@ pub type Opening<'a> = Pin<Box<dyn Future<Output = Result<Opened, ConnectError>>
 
 /// Opens byte streams to endpoints.
 pub trait Connect: Send + Sync {
-    /// Opens one stream to `endpoint`. Dropping the future gives up.
-    fn open<'a>(&'a self, endpoint: &'a Endpoint, anchor: TimeAnchor) -> Opening<'a>;
+    /// Opens one stream to `endpoint` and notes in `progress` how far it is. Dropping the future
+    /// gives up.
+    fn open<'a>(&'a self, endpoint: &'a Endpoint, progress: &'a Progress) -> Opening<'a>;
 }

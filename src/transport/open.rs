@@ -7,10 +7,11 @@
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 
+use nix::errno::Errno;
 use tokio::net::{TcpStream, UnixStream};
 
-use super::{Connect, ConnectError, Endpoint, Opened, Opening, Wire, proxy};
-use crate::clock::{MonoTime, TimeAnchor};
+use super::{Connect, ConnectError, Endpoint, Opened, Opening, Progress, Step, Wire, proxy};
+use crate::clock::MonoTime;
 use crate::config::{AddressFamily, BaseUrl, ProxyConfig, Scheme};
 
 /// Opens connections over the network of this machine.
@@ -18,35 +19,35 @@ use crate::config::{AddressFamily, BaseUrl, ProxyConfig, Scheme};
 pub struct TcpConnect;
 
 impl Connect for TcpConnect {
-    fn open<'a>(&'a self, endpoint: &'a Endpoint, anchor: TimeAnchor) -> Opening<'a> {
+    fn open<'a>(&'a self, endpoint: &'a Endpoint, progress: &'a Progress) -> Opening<'a> {
         Box::pin(async move {
             let network = endpoint.network();
             let (wire, resolved) = match (endpoint.url().scheme(), &network.proxy) {
-                (Scheme::Unix, _) => (socket(endpoint.url()).await?, None),
-                (_, None) => direct(endpoint.url(), network.family, anchor).await?,
-                (_, Some(proxy)) => through(proxy, endpoint, anchor).await?,
+                (Scheme::Unix, _) => (socket(endpoint.url(), progress).await?, None),
+                (_, None) => direct(endpoint.url(), network.family, progress).await?,
+                (_, Some(proxy)) => through(proxy, endpoint, progress).await?,
             };
             let opened = Opened {
                 wire,
                 resolved,
-                connected: anchor.now(),
+                connected: progress.now(),
                 tls: None,
                 http2: false,
             };
-            endpoint.secure(opened, anchor).await
+            endpoint.secure(opened, progress).await
         })
     }
 }
 
 /// A stream, and when its name was resolved.
-type Reached = (Wire, Option<MonoTime>);
+type Way = (Wire, Option<MonoTime>);
 
 async fn direct(
     url: &BaseUrl,
     family: AddressFamily,
-    anchor: TimeAnchor,
-) -> Result<Reached, ConnectError> {
-    let (addresses, resolved) = resolve(url, family, anchor).await?;
+    progress: &Progress,
+) -> Result<Way, ConnectError> {
+    let (addresses, resolved) = resolve(url, family, progress).await?;
     match first_open(&addresses).await {
         Ok(stream) => Ok((Wire::Tcp(stream), resolved)),
         Err(source) => Err(ConnectError::Refused {
@@ -62,23 +63,25 @@ async fn direct(
 async fn through(
     proxy: &ProxyConfig,
     endpoint: &Endpoint,
-    anchor: TimeAnchor,
-) -> Result<Reached, ConnectError> {
+    progress: &Progress,
+) -> Result<Way, ConnectError> {
     let family = endpoint.network().family;
-    let (addresses, resolved) = resolve(&proxy.url, family, anchor).await?;
+    let (addresses, resolved) = resolve(&proxy.url, family, progress).await?;
     let refused = |source| ConnectError::Proxy {
         authority: proxy.url.authority(),
         resolved,
         source,
     };
     let mut stream = first_open(&addresses).await.map_err(refused)?;
+    progress.note(|reached| reached.step = Step::Tunnel);
     proxy::tunnel(&mut stream, proxy, &endpoint.url().authority())
         .await
         .map_err(refused)?;
     Ok((Wire::Tcp(stream), resolved))
 }
 
-async fn socket(url: &BaseUrl) -> Result<Wire, ConnectError> {
+async fn socket(url: &BaseUrl, progress: &Progress) -> Result<Wire, ConnectError> {
+    progress.note(|reached| reached.step = Step::Address);
     match UnixStream::connect(url.host()).await {
         Ok(stream) => Ok(Wire::Unix(stream)),
         Err(source) => Err(ConnectError::Refused {
@@ -92,7 +95,7 @@ async fn socket(url: &BaseUrl) -> Result<Wire, ConnectError> {
 async fn resolve(
     url: &BaseUrl,
     family: AddressFamily,
-    anchor: TimeAnchor,
+    progress: &Progress,
 ) -> Result<(Vec<SocketAddr>, Option<MonoTime>), ConnectError> {
     let failed = |source| ConnectError::Dns {
         host: url.host().to_owned(),
@@ -104,13 +107,18 @@ async fn resolve(
         let found = tokio::net::lookup_host((url.host(), url.port()))
             .await
             .map_err(failed)?;
-        (found.collect::<Vec<_>>(), Some(anchor.now()))
+        (found.collect::<Vec<_>>(), Some(progress.now()))
     };
+    progress.note(|reached| {
+        reached.resolved = resolved;
+        reached.step = Step::Address;
+    });
     let chosen = of_family(&found, family);
     if chosen.is_empty() {
         return Err(failed(io::Error::other(format!(
-            "none of its {} addresses is of the family wanted, {family:?}",
-            found.len()
+            "none of its {} addresses is of the family wanted, `{}`",
+            found.len(),
+            family.name()
         ))));
     }
     Ok((chosen, resolved))
@@ -140,9 +148,30 @@ async fn first_open(addresses: &[SocketAddr]) -> io::Result<TcpStream> {
     Err(last)
 }
 
+/// Whether `error` says that this machine has no descriptor, port or memory left.
+pub(super) fn is_own_limit(error: &io::Error) -> bool {
+    let own = [Errno::EMFILE, Errno::ENFILE, Errno::ENOBUFS, Errno::ENOMEM];
+    let code = error.raw_os_error().map(Errno::from_raw);
+    error.kind() == io::ErrorKind::AddrNotAvailable || code.is_some_and(|code| own.contains(&code))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_this_machine_lacks_is_told_from_what_others_refuse() {
+        for (error, expected) in [
+            (Errno::EMFILE, true),
+            (Errno::ENFILE, true),
+            (Errno::EADDRNOTAVAIL, true),
+            (Errno::ECONNREFUSED, false),
+            (Errno::ENETUNREACH, false),
+            (Errno::ETIMEDOUT, false),
+        ] {
+            assert_eq!(is_own_limit(&io::Error::from(error)), expected, "{error}");
+        }
+    }
 
     #[test]
     fn the_family_is_chosen_without_changing_the_order() {

@@ -11,7 +11,7 @@ use rustls::client::Resumption;
 use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
-use rustls::{ClientConfig, InvalidMessage, RootCertStore};
+use rustls::{AlertDescription, CertificateError, ClientConfig, InvalidMessage, RootCertStore};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
@@ -37,6 +37,13 @@ pub(super) struct Agreed {
     pub(super) expiry: Option<i64>,
     /// Whether the server picked HTTP/2; `None` if it picked nothing.
     pub(super) http2: Option<bool>,
+}
+
+/// Why there is no TLS.
+pub(super) struct Unagreed {
+    /// The kind of failure, in a few words.
+    pub(super) kind: &'static str,
+    pub(super) source: io::Error,
 }
 
 impl Tls {
@@ -66,11 +73,15 @@ impl Tls {
     }
 
     /// Shakes hands over `stream`.
-    pub(super) async fn handshake(&self, stream: Stamped) -> io::Result<Agreed> {
+    pub(super) async fn handshake(&self, stream: Stamped) -> Result<Agreed, Unagreed> {
         let stream = TlsConnector::from(Arc::clone(&self.config))
             .connect(self.name.clone(), stream)
             .await
-            .map_err(|error| io::Error::new(error.kind(), why(&error)))?;
+            .map_err(|error| {
+                let (kind, why) = why(&error);
+                let source = io::Error::new(error.kind(), why);
+                Unagreed { kind, source }
+            })?;
         let session = stream.get_ref().1;
         let leaf = session.peer_certificates().and_then(<[_]>::first);
         Ok(Agreed {
@@ -160,23 +171,60 @@ fn expiry(certificate: &CertificateDer<'_>) -> Option<i64> {
     Some(parsed.validity().not_after.timestamp())
 }
 
-/// Why a handshake failed, for a person.
-fn why(error: &io::Error) -> String {
+/// Why a handshake failed: the kind, and words for a person.
+fn why(error: &io::Error) -> (&'static str, String) {
     match inside(error) {
         Some(rustls::Error::InvalidMessage(InvalidMessage::InvalidContentType)) => {
-            "what the server answered is not TLS".to_owned()
+            ("not TLS", "what the server answered is not TLS".to_owned())
         }
-        Some(rustls::Error::AlertReceived(alert)) => refusal(*alert),
-        _ if error.kind() == io::ErrorKind::UnexpectedEof => {
-            "the server closed the connection in the handshake".to_owned()
-        }
-        Some(error) => error.to_string(),
-        None => error.to_string(),
+        Some(rustls::Error::AlertReceived(AlertDescription::NoApplicationProtocol)) => (
+            "HTTP version",
+            "the server speaks no version of HTTP that was offered".to_owned(),
+        ),
+        Some(rustls::Error::AlertReceived(alert)) => ("handshake", refusal(*alert)),
+        Some(rustls::Error::InvalidCertificate(why)) => certificate(why),
+        _ if error.kind() == io::ErrorKind::UnexpectedEof => (
+            "handshake",
+            "the server closed the connection in the handshake".to_owned(),
+        ),
+        Some(error) => ("handshake", error.to_string()),
+        None => ("handshake", error.to_string()),
     }
 }
 
-fn refusal(alert: rustls::AlertDescription) -> String {
-    format!("the server refused it: alert {alert:?}")
+fn refusal(alert: AlertDescription) -> String {
+    // The names of the standard, in words.
+    let mut words = String::new();
+    for c in format!("{alert:?}").chars() {
+        if c.is_ascii_uppercase() && words.ends_with(|last: char| last.is_ascii_lowercase()) {
+            words.push(' ');
+        }
+        words.push(c);
+    }
+    words.make_ascii_lowercase();
+    format!("the server refused it: {words}")
+}
+
+/// Why the server's certificate is not good.
+fn certificate(error: &CertificateError) -> (&'static str, String) {
+    match error {
+        CertificateError::UnknownIssuer => (
+            "untrusted certificate",
+            "nobody who is trusted has signed the server's certificate".to_owned(),
+        ),
+        CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
+            ("expired certificate", error.to_string())
+        }
+        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+            ("other name", error.to_string())
+        }
+        // webpki's name for it, which has no variant of its own.
+        CertificateError::Other(other) if other.to_string().contains("CaUsedAsEndEntity") => (
+            "certificate of a CA",
+            "the server shows the certificate of a CA as its own".to_owned(),
+        ),
+        _ => ("certificate", error.to_string()),
+    }
 }
 
 /// The alert by which a server ended TLS, if that is the cause of `error`: in TLS 1.3 what it

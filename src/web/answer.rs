@@ -2,8 +2,12 @@
 //!
 //! An error says what was given and what was wanted, as every message of ours does.
 
+use std::net::IpAddr;
+
 use axum::Json;
+use axum::extract::Request;
 use axum::http::{HeaderValue, Method, StatusCode, Uri, header};
+use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 
@@ -57,6 +61,35 @@ pub(super) async fn wrong_method(method: Method, uri: Uri) -> Response {
     )
 }
 
+/// Lets a request pass that names this machine as its host. A page from elsewhere whose name was
+/// made to lead here (DNS rebinding) names itself.
+pub(super) async fn own_host(request: Request, next: Next) -> Response {
+    let host = request.headers().get(header::HOST);
+    match host.map(HeaderValue::to_str) {
+        None => next.run(request).await,
+        Some(Ok(host)) if is_loopback(host) => next.run(request).await,
+        Some(host) => problem(
+            StatusCode::FORBIDDEN,
+            format!("this page is not `{}`", host.unwrap_or("?")),
+            "`localhost` or a loopback address as the host".to_owned(),
+        ),
+    }
+}
+
+/// Whether `host`, perhaps with a port, names this machine.
+fn is_loopback(host: &str) -> bool {
+    let name = match host.strip_prefix('[') {
+        Some(rest) => rest.split(']').next().unwrap_or(rest),
+        None => host.split(':').next().unwrap_or(host),
+    };
+    let name = name.trim_end_matches('.').to_ascii_lowercase();
+    name == "localhost"
+        || name.ends_with(".localhost")
+        || name
+            .parse::<IpAddr>()
+            .is_ok_and(|address| address.to_canonical().is_loopback())
+}
+
 /// Adds the headers that every response has.
 pub(super) async fn harden(mut response: Response) -> Response {
     let headers = response.headers_mut();
@@ -69,4 +102,32 @@ pub(super) async fn harden(mut response: Response) -> Response {
         headers.insert(name, HeaderValue::from_static(value));
     }
     response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_names_of_this_machine_are_its_own() {
+        for (host, own) in [
+            ("localhost", true),
+            ("LOCALHOST:9464", true),
+            ("canary.localhost:9464", true),
+            ("localhost.:1", true),
+            ("127.0.0.1:9464", true),
+            ("127.8.0.1", true),
+            ("[::1]:9464", true),
+            ("[::ffff:127.0.0.1]", true),
+            ("evil.example:9464", false),
+            ("localhost.evil.example", false),
+            ("notlocalhost", false),
+            ("127.0.0.1.evil.example", false),
+            ("192.168.0.9", false),
+            ("[2001:db8::1]", false),
+            ("", false),
+        ] {
+            assert_eq!(is_loopback(host), own, "{host}");
+        }
+    }
 }

@@ -19,7 +19,7 @@ use crate::telemetry::SelfMetrics;
 /// Who can reach the listener.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exposure {
-    /// Only this machine: everything answers.
+    /// Only this machine: everything answers, to requests that name it.
     Loopback,
     /// Others too: only `/metrics`, `/healthz` and `/readyz` answer.
     Beyond,
@@ -82,13 +82,16 @@ pub fn router(state: SurfaceState, exposure: Exposure) -> Router {
         .route("/healthz", get(|| async { "ok\n" }))
         .route("/readyz", get(ready));
     let all = match exposure {
-        Exposure::Loopback => open
-            .route("/", get(page::index))
-            .route("/assets/{name}", get(page::asset))
-            .route("/api/v1/status", get(api::status))
-            .route("/api/v1/streams", get(api::streams))
-            .route("/api/v1/requests", get(api::requests))
-            .fallback(answer::not_found),
+        Exposure::Loopback => {
+            let own = Router::new()
+                .route("/", get(page::index))
+                .route("/assets/{name}", get(page::asset))
+                .route("/api/v1/status", get(api::status))
+                .route("/api/v1/streams", get(api::streams))
+                .route("/api/v1/requests", get(api::requests))
+                .fallback(answer::not_found);
+            open.merge(own.layer(axum::middleware::from_fn(answer::own_host)))
+        }
         Exposure::Beyond => open.fallback(answer::not_exposed),
     };
     all.method_not_allowed_fallback(answer::wrong_method)

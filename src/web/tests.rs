@@ -108,7 +108,12 @@ async fn send(state: SurfaceState, exposure: Exposure, lines: &str) -> Answer {
         let mut stream = TcpStream::connect(address)
             .await
             .expect("the server listens");
-        let request = format!("{lines}\r\nhost: x\r\nconnection: close\r\n\r\n");
+        let host = if lines.contains("\r\nhost:") {
+            ""
+        } else {
+            "host: localhost\r\n"
+        };
+        let request = format!("{lines}\r\n{host}connection: close\r\n\r\n");
         stream
             .write_all(request.as_bytes())
             .await
@@ -142,6 +147,23 @@ async fn get(path: &str) -> Answer {
         &format!("GET {path} HTTP/1.1"),
     )
     .await
+}
+
+#[tokio::test]
+async fn a_page_of_elsewhere_that_leads_here_is_told_nothing() {
+    for (path, own, other) in [
+        ("/", 200, 403),
+        ("/api/v1/requests", 200, 403),
+        ("/nothing", 404, 403),
+        ("/metrics", 200, 200),
+        ("/healthz", 200, 200),
+    ] {
+        for (host, status) in [("127.0.0.1:9464", own), ("evil.example:9464", other)] {
+            let lines = format!("GET {path} HTTP/1.1\r\nhost: {host}");
+            let answer = send(state(live(), true), Exposure::Loopback, &lines).await;
+            assert_eq!(answer.status, status, "{host}{path}");
+        }
+    }
 }
 
 #[tokio::test]

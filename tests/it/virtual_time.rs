@@ -5,6 +5,7 @@ mod conservation;
 mod exactness;
 mod omission;
 mod spread;
+mod stall;
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,13 +21,13 @@ use tokencanary::config::{
 };
 use tokencanary::measurement::{Api, CacheMode, ConnectionPolicy, Observed, RequestRecord};
 use tokencanary::simulator::{Fault, Simulator, SimulatorConfig};
-use tokencanary::transport::{Connect, Endpoint, Opened, Opening, Wire};
+use tokencanary::transport::{Connect, Endpoint, Opened, Opening, Progress, Wire};
 
 /// A network in which every host is the simulator, but for `stuck`, which never answers.
 struct Pipes(Simulator);
 
 impl Connect for Pipes {
-    fn open<'a>(&'a self, endpoint: &'a Endpoint, anchor: TimeAnchor) -> Opening<'a> {
+    fn open<'a>(&'a self, endpoint: &'a Endpoint, progress: &'a Progress) -> Opening<'a> {
         Box::pin(async move {
             if endpoint.url().host() == "stuck" {
                 std::future::pending::<()>().await;
@@ -37,7 +38,7 @@ impl Connect for Pipes {
             Ok(Opened {
                 wire: Wire::Pipe(ours),
                 resolved: None,
-                connected: anchor.now(),
+                connected: progress.now(),
                 tls: None,
                 http2: false,
             })
@@ -77,10 +78,18 @@ impl Left {
 impl World {
     /// Boxed: the state of a whole run is large.
     fn run(self) -> Pin<Box<dyn Future<Output = Left>>> {
-        Box::pin(self.play())
+        self.run_until(std::future::pending())
     }
 
-    async fn play(self) -> Left {
+    /// The same, told to stop when `stop` is done.
+    fn run_until(
+        self,
+        stop: impl Future<Output = ()> + 'static,
+    ) -> Pin<Box<dyn Future<Output = Left>>> {
+        Box::pin(self.play(stop))
+    }
+
+    async fn play(self, stop: impl Future<Output = ()>) -> Left {
         let anchor = TimeAnchor::start();
         let simulator = Simulator::new(self.simulator, anchor).expect("no log file");
         for fault in self.faults {
@@ -101,7 +110,7 @@ impl World {
         let here = tokio::runtime::Handle::current();
         let app = App::build(setup, &here, here.clone()).expect("builds");
         let live = app.live();
-        let report = app.run(std::future::pending()).await.expect("no task dies");
+        let report = app.run(stop).await.expect("no task dies");
         engine.abort();
         Left {
             report,

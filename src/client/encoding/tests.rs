@@ -232,3 +232,21 @@ fn bombs_stop_early_and_in_small_pieces() {
     let fed = decoder("gzip,gzip").feed(&nested, &mut |_| {});
     assert_eq!(fed, Err(EncodingError::TooLarge));
 }
+
+#[test]
+fn a_checksum_that_does_not_match_is_damage() {
+    for name in ["gzip", "deflate"] {
+        let mut bytes = encode(name, TEXT);
+        // The last bytes of gzip are the length, before it the sum; of zlib the sum.
+        let place = bytes.len() - if name == "gzip" { 6 } else { 2 };
+        bytes[place] ^= 1;
+        for at in 0..=bytes.len() {
+            let (head, tail) = bytes.split_at(at);
+            let damaged = decode(name, &[head, tail]).expect_err("the sum is wrong");
+            assert!(damaged.is_damage(), "{name} cut at {at}: {damaged}");
+        }
+        let whole = encode(name, TEXT);
+        let cut = decode(name, &[&whole[..whole.len() - 1]]).expect_err("it is cut");
+        assert!(!cut.is_damage(), "{name}: {cut}");
+    }
+}

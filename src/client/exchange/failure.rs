@@ -6,7 +6,12 @@ use hyper::{HeaderMap, StatusCode};
 use super::super::protocol::{error_in_body, request_error};
 use super::super::watch::Gone;
 use crate::measurement::{Outcome, RequestError, Timeline};
-use crate::transport::{ConnectError, SendFailure, with_source};
+use crate::transport::{
+    ConnectError, Endpoint, Marks, Reached, SendFailure, Spoken, Step, with_source,
+};
+
+/// The kind of error of a server that closes and says nothing.
+const CLOSED: &str = "closed without an answer";
 
 /// What ended an exchange.
 pub(super) struct Failed(pub(super) Outcome, pub(super) Option<RequestError>);
@@ -23,6 +28,12 @@ impl From<(Gone, Outcome)> for Failed {
 impl Failed {
     /// No connection; notes in `timeline` how far it came.
     pub(super) fn not_opened(error: &ConnectError, timeline: &mut Timeline) -> Self {
+        if error.is_own_limit() {
+            return Self(
+                Outcome::Refused,
+                Some(request_error("own limit", &error.to_string())),
+            );
+        }
         let (outcome, kind) = match error {
             ConnectError::Dns { .. } => (Outcome::Dns, "name resolution".to_owned()),
             ConnectError::Refused {
@@ -38,33 +49,87 @@ impl Failed {
             ConnectError::Tls {
                 resolved,
                 connected,
+                kind,
                 ..
             } => {
                 timeline.resolved = *resolved;
                 timeline.connected = Some(*connected);
-                (Outcome::Tls, "handshake".to_owned())
+                (Outcome::Tls, (*kind).to_owned())
             }
         };
         Self(outcome, Some(request_error(&kind, &error.to_string())))
     }
 
-    /// A request that got no response head.
-    pub(super) fn not_answered(failure: &SendFailure) -> Self {
-        let (outcome, message) = match failure {
-            SendFailure::Unsent => (
-                Outcome::Connect,
-                "closed before the request was written".to_owned(),
+    /// The opening of a connection was given up; notes in `timeline` how far it came.
+    pub(super) fn given_up(
+        gone: Gone,
+        (endpoint, reached): (&Endpoint, Reached),
+        timeline: &mut Timeline,
+    ) -> Self {
+        timeline.resolved = reached.resolved;
+        timeline.connected = reached.connected;
+        if gone == Gone::Cancelled {
+            return Self(Outcome::Cancelled, None);
+        }
+        let (url, proxy) = (endpoint.url(), &endpoint.network().proxy);
+        let (kind, message) = match (reached.step, proxy) {
+            (Step::Name, _) => ("no name", "the name was not resolved in time".to_owned()),
+            (Step::Address, None) => (
+                "no answer",
+                format!("`{}` did not take the connection in time", url.authority()),
             ),
+            (Step::Address, Some(proxy)) => (
+                "no answer",
+                format!(
+                    "the proxy `{}` did not take the connection in time",
+                    proxy.url.authority()
+                ),
+            ),
+            (Step::Tunnel, _) => (
+                "silent proxy",
+                "the proxy took the connection and did not answer `CONNECT` in time".to_owned(),
+            ),
+            (Step::Tls, _) => (
+                "silent TLS",
+                "connected; the TLS handshake was not answered in time".to_owned(),
+            ),
+        };
+        Self(Outcome::TimeoutConnect, Some(request_error(kind, &message)))
+    }
+
+    /// A request that got no response head.
+    pub(super) fn not_answered(failure: &SendFailure, marks: &Marks) -> Self {
+        let (outcome, message) = match failure {
+            SendFailure::Unsent => {
+                let message = "closed before the request was written";
+                let error = request_error(CLOSED, message);
+                return Self(Outcome::Connect, Some(error));
+            }
             SendFailure::Tls(alert) => {
                 return Self(Outcome::Tls, Some(request_error("alert", alert)));
             }
+            SendFailure::Other { theirs, ours } => {
+                return Self(Outcome::Malformed, Some(other_protocol(*theirs, *ours)));
+            }
             SendFailure::Broken(error) if error.is_parse() => {
                 (Outcome::Malformed, with_source(error))
+            }
+            SendFailure::Broken(error) if marks.first_read().is_none() => {
+                let message = with_source(error);
+                let error = request_error(CLOSED, &message);
+                return Self(Outcome::StreamCut, Some(error));
             }
             SendFailure::Broken(error) => (Outcome::StreamCut, with_source(error)),
         };
         Self(outcome, Some(broken(&message)))
     }
+}
+
+/// The server was spoken to in `ours`.
+fn other_protocol(theirs: Spoken, ours: Spoken) -> RequestError {
+    let (theirs, ours) = (theirs.name(), ours.name());
+    let message = format!("the server speaks {theirs}, and was spoken to in {ours}");
+    request_error(&format!("speaks {theirs}"), &message)
 }
 
 pub(super) fn broken(message: &str) -> RequestError {
@@ -75,6 +140,9 @@ pub(super) fn broken(message: &str) -> RequestError {
 pub(super) fn refusal(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> RequestError {
     if status.is_redirection() {
         return redirect(status, headers.get(LOCATION));
+    }
+    if status == StatusCode::BAD_REQUEST && is_of_tls_port(body) {
+        return other_protocol(Spoken::Tls, Spoken::Http1);
     }
     error_in_body(body).unwrap_or_else(|| {
         let text = String::from_utf8_lossy(body);
@@ -88,6 +156,18 @@ pub(super) fn refusal(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> R
         };
         request_error("status", &message)
     })
+}
+
+/// Whether a body is what ports of TLS answer to plain HTTP: nginx, Apache, Go.
+fn is_of_tls_port(body: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(body);
+    [
+        "The plain HTTP request was sent to HTTPS port",
+        "speaking plain HTTP to an SSL-enabled server port",
+        "Client sent an HTTP request to an HTTPS server",
+    ]
+    .iter()
+    .any(|said| text.contains(said))
 }
 
 /// A redirect is not followed: what would be measured is another server.

@@ -2,7 +2,7 @@
 //!
 //! Only what has to be known to find the end of an element is read: depth of brackets, and
 //! where strings begin and end. Whether an element is JSON is for its reader to say. What
-//! stands before the opening bracket and after the closing one is ignored, and any number of
+//! stands before the opening bracket and after the closing one is passed over, and any number of
 //! commas separates two elements. An element that the end of the stream cuts off is delivered
 //! by [`ArrayDecoder::finish`], so that it shows as one that cannot be read.
 //!
@@ -19,9 +19,13 @@ pub(in crate::client) struct ArrayDecoder {
     /// The beginning of the element that the last read left unfinished.
     element: Vec<u8>,
     inside: Inside,
+    /// An element was delivered.
+    has_elements: bool,
+    /// Something other than white space came behind the closing bracket.
+    has_tail: bool,
 }
 
-#[derive(Debug, Default, Clone, Copy)]
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 enum Place {
     /// Before the opening bracket.
     #[default]
@@ -84,9 +88,22 @@ impl ArrayDecoder {
                     self.place = Place::Between;
                     rest = after;
                 }
-                Place::After => return Ok(()),
+                Place::After => {
+                    self.has_tail |= !rest.trim_ascii().is_empty();
+                    return Ok(());
+                }
             }
         }
+    }
+
+    /// Whether the array was closed and had no elements.
+    pub(in crate::client) fn is_empty(&self) -> bool {
+        self.place == Place::After && !self.has_elements
+    }
+
+    /// Whether something followed the array.
+    pub(in crate::client) const fn has_tail(&self) -> bool {
+        self.has_tail
     }
 
     /// The end of the stream: delivers the element that was not ended.
@@ -94,10 +111,10 @@ impl ArrayDecoder {
         if !self.element.is_empty() {
             self.deliver(b"", &mut on_event);
         }
-        self.place = Place::After;
     }
 
     fn deliver(&mut self, last: &[u8], on_event: &mut impl FnMut(Event<'_>)) {
+        self.has_elements = true;
         let whole = if self.element.is_empty() {
             last
         } else {

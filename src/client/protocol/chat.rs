@@ -183,7 +183,7 @@ pub(super) fn read<'a>(event: Event<'a>, said: &mut Said<'a>) -> Result<(), serd
         return Err(serde_json::Error::custom("not an object"));
     };
     let mut lists = [(None, TokenSource::TokenIds), (None, TokenSource::Logprobs)];
-    for choice in chunk.choices.0 {
+    for choice in chunk.choices.objects() {
         let index = choice.index.value.unwrap_or(0);
         for delta in [choice.delta, choice.message] {
             if let Some(delta) = delta.get() {
@@ -230,7 +230,7 @@ impl<'a> Delta<'a> {
         }
         self.content.say(choice, Channel::Output, said);
         self.refusal.say(choice, Channel::Refusal, said);
-        let calls = self.tool_calls.0.into_iter().map(|call| call.function);
+        let calls = self.tool_calls.objects().map(|call| call.function);
         for function in calls.chain([self.function_call]).filter_map(Maybe::get) {
             for text in [function.name, function.arguments] {
                 said.say(choice, Channel::Tool, text.0);

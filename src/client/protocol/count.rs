@@ -112,6 +112,22 @@ impl<'de> Deserialize<'de> for Count {
     }
 }
 
+/// A count, or a list of counts that are added up: a tensor with an element for each answer.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Total(pub(super) Count);
+
+impl<'de> Deserialize<'de> for Total {
+    /// Takes any JSON value, as [`Count`] does.
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let raw = <&'de RawValue>::deserialize(deserializer)?;
+        let total = match serde_json::from_str::<Vec<Count>>(raw.get()) {
+            Ok(counts) => counts.into_iter().fold(Count::default(), Count::plus),
+            Err(_) => Count::of(raw.get()),
+        };
+        Ok(Self(total))
+    }
+}
+
 impl Usage {
     /// The usage made of these counts.
     pub(super) fn of(input: Count, output: Count, reasoning: Count, cached: Count) -> Self {

@@ -147,8 +147,9 @@ fn bare(data: &[u8]) -> Result<u32, serde_json::Error> {
     if rows > 0 {
         return Ok(rows);
     }
-    let numbers = serde_json::from_slice::<Answers<Vector>>(data)?.0;
-    Ok(u32::from(numbers > 0))
+    // Numbers, or nothing: a list of other things is no vector.
+    let vector: Vector = serde_json::from_slice(data)?;
+    Ok(u32::from(vector.is_answer()))
 }
 
 #[cfg(test)]
@@ -239,6 +240,7 @@ mod tests {
             ("[[0.1,0.2],[0.3,0.4]]", 2),
             (" [[[0.1],[0.2]]]", 1),
             ("[0.1,2,-3]", 1),
+            (r#"{"data":[{"embedding":"AAA="},{"embedding":"AA=="}]}"#, 2),
             ("[[]]", 0),
             ("[]", 0),
         ] {
@@ -295,12 +297,22 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_json_is_an_error() {
+    fn what_is_no_json_or_no_vector_is_an_error() {
         let mut said = Said::default();
         for data in [
             &b"{\"data\":[{\"embedding\":[0.1,"[..],
             b"[[0.1",
             b"{\"data\":7}",
+            b"{\"data\":[{\"embedding\":[null]}]}",
+            b"{\"data\":[{\"embedding\":[0.1,null,0.2]}]}",
+            b"{\"data\":[{\"embedding\":[true]}]}",
+            b"{\"data\":[{\"embedding\":{\"float\":[null]}}]}",
+            b"{\"data\":[{\"embedding\":\"AAC*PwAA\"}]}",
+            b"{\"data\":[{\"embedding\":\"AACAP\"}]}",
+            b"{\"data\":[{\"embedding\":\"A===\"}]}",
+            b"[[null]]",
+            b"[null]",
+            b"[0.1,false]",
         ] {
             let event = Event { name: b"", data };
             assert!(read(Api::TeiEmbed, event, &mut said).is_err());

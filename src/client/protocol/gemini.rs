@@ -207,7 +207,7 @@ mod tests {
     use super::super::replay::{asked, replay};
     use super::*;
     use crate::load::workload::Prompt;
-    use crate::measurement::{Api, Outcome};
+    use crate::measurement::{Api, Note, Outcome};
 
     const THOUGHT: &str = r#"{"candidates":[{"content":{"parts":[{"text":"hm","thought":true}],"role":"model"},"index":0}],"usageMetadata":{"promptTokenCount":6,"thoughtsTokenCount":12,"totalTokenCount":18}}"#;
     const TEXT: &str = r#"{"candidates":[{"content":{"parts":[{"text":"Hi"}],"role":"model"},"index":0}],"usageMetadata":{"promptTokenCount":6,"candidatesTokenCount":2,"thoughtsTokenCount":12,"totalTokenCount":20}}"#;
@@ -280,6 +280,28 @@ mod tests {
             (half, Outcome::StreamCut),
         ] {
             assert_eq!(replay(Api::Gemini, true, &body).outcome, expected, "{body}");
+        }
+    }
+
+    #[test]
+    fn an_empty_array_is_an_empty_answer() {
+        for body in ["[]", " [\r\n]\r\n", "[ , ]"] {
+            let record = replay(Api::Gemini, true, body);
+            assert_eq!(record.outcome, Outcome::Empty, "{body}");
+            assert_eq!(record.error, None);
+        }
+        for body in ["[", "[ "] {
+            let record = replay(Api::Gemini, true, body);
+            assert_eq!(record.outcome, Outcome::StreamCut, "{body}");
+        }
+    }
+
+    #[test]
+    fn what_follows_the_array_is_noted() {
+        for (tail, noted) in [("\r\n", false), ("\n{}", true), ("]", true)] {
+            let record = replay(Api::Gemini, true, &format!("[{TEXT},{LAST}]{tail}"));
+            assert_eq!(record.outcome, Outcome::Ok, "{:?}", record.error);
+            assert_eq!(record.notes.has(Note::AfterEnd), noted, "{tail:?}");
         }
     }
 

@@ -8,6 +8,7 @@ use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
+use super::several::Several;
 use super::{Channel, Said};
 
 /// The arms of a visitor for all that is neither an object nor a list.
@@ -81,50 +82,13 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Maybe<T> {
     }
 }
 
-/// A list of objects of this shape, or a single one.
-#[derive(Debug)]
-pub(super) struct Many<T>(pub(super) Vec<T>);
+/// A list of objects of this shape, or a single one; what else stands in the list is passed over.
+pub(super) type Many<T> = Several<Maybe<T>>;
 
-impl<T> Default for Many<T> {
-    fn default() -> Self {
-        Self(Vec::new())
-    }
-}
-
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for Many<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct List<T>(PhantomData<T>);
-        impl<'de, T: Deserialize<'de>> Visitor<'de> for List<T> {
-            type Value = Many<T>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a list of objects")
-            }
-
-            plain_values_are!(Many::default());
-
-            fn visit_str<E>(self, _: &str) -> Result<Self::Value, E> {
-                Ok(Many::default())
-            }
-
-            fn visit_unit<E>(self) -> Result<Self::Value, E> {
-                Ok(Many::default())
-            }
-
-            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
-                let mut all = Vec::new();
-                while let Some(element) = list.next_element::<Maybe<T>>()? {
-                    all.extend(element.get());
-                }
-                Ok(Many(all))
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
-                let one = T::deserialize(MapAccessDeserializer::new(map))?;
-                Ok(Many(vec![one]))
-            }
-        }
-        deserializer.deserialize_any(List(PhantomData))
+impl<T> Many<T> {
+    /// The objects.
+    pub(super) fn objects(self) -> impl Iterator<Item = T> {
+        self.into_iter().filter_map(Maybe::get)
     }
 }
 

@@ -122,7 +122,7 @@ pub(super) fn read<'a>(event: Event<'a>, said: &mut Said<'a>) -> Result<(), serd
     for block in blocks.into_iter().filter_map(Maybe::get) {
         block.say(whole, said);
     }
-    for block in incoming.content.into_iter().flat_map(|many| many.0) {
+    for block in incoming.content.into_iter().flat_map(Many::objects) {
         block.say(whole, said);
     }
     if let Some(reason) = incoming.stop_reason {

@@ -29,7 +29,7 @@ mod tgi;
 mod triton;
 mod usage;
 
-pub(super) use said::{Channel, Piece, Said, Usage, error_from, error_in, plain, request_error};
+pub(super) use said::{Channel, Piece, Said, Usage, error_from, error_in, request_error};
 pub(super) use scan::Shape;
 
 use self::free::Free;
@@ -134,18 +134,7 @@ impl Protocol {
     ///
     /// If a template that could be rendered at load cannot be rendered for this request.
     pub(super) fn body(&self, ask: &Ask<'_>) -> Result<Vec<u8>, ProtocolError> {
-        if let Some(free) = &self.free {
-            return free.body(ask);
-        }
-        let body = self.own_body(ask);
-        if self.style.extra.is_empty() {
-            return Ok(body);
-        }
-        Ok(with_fields(body, &self.style.extra))
-    }
-
-    fn own_body(&self, ask: &Ask<'_>) -> Vec<u8> {
-        match self.api {
+        let body = match self.api {
             Api::Chat => chat::body(ask),
             Api::Completions => completions::body(ask),
             Api::Responses => responses::body(ask),
@@ -163,8 +152,12 @@ impl Protocol {
             Api::Rerank | Api::CohereRerank | Api::TeiRerank | Api::NimRerank => {
                 rerank::body(self.api, ask)
             }
-            Api::Raw | Api::Template => unreachable!("their bodies are the operator's"),
+            Api::Raw | Api::Template => return self.free().body(ask),
+        };
+        if self.style.extra.is_empty() {
+            return Ok(body);
         }
+        Ok(with_fields(body, &self.style.extra))
     }
 
     /// Whether a stream was asked for usage, or sends it unasked by rights.

@@ -198,7 +198,7 @@ fn finish<'a>(status: &Text<'a>, incomplete: Maybe<Incomplete<'a>>, said: &mut S
 
 /// A whole response.
 fn whole<'a>(message: Message<'a>, said: &mut Said<'a>) {
-    for item in message.output.0 {
+    for item in message.output.objects() {
         let channel = if item.kind.0.contains("reasoning") {
             Channel::Reasoning
         } else {

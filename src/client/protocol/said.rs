@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::measurement::{RequestError, TokenSource};
+use crate::measurement::{RequestError, TokenSource, plain};
 
 /// Longest finish reason that is kept.
 const MAX_REASON: usize = 100;
@@ -170,16 +170,6 @@ pub(in crate::client) fn request_error(kind: &str, message: &str) -> RequestErro
         kind: plain(cut(kind, 100)).into(),
         message: plain(cut(message, MAX_MESSAGE)).into(),
     }
-}
-
-/// `text` without what could steer a terminal or fake a line of a log: control characters and
-/// marks of writing direction become spaces.
-pub(in crate::client) fn plain(text: &str) -> String {
-    let harmful = |c: char| {
-        c.is_control()
-            || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-    };
-    text.replace(harmful, " ")
 }
 
 /// At most `limit` bytes of `text`, cut between two characters.

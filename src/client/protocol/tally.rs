@@ -7,7 +7,7 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use serde::Deserialize;
-use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use super::count::Count;
 use super::lenient::Maybe;
@@ -60,12 +60,15 @@ impl<'de, T: Answer + Deserialize<'de>> Deserialize<'de> for Answers<T> {
     }
 }
 
-/// One vector, or several, or none of these: an array that is not empty, or a text in base64.
+/// One vector, or several, or none of these: an array of numbers or of vectors that is not empty,
+/// or a text in base64. An array of anything else is no answer of these protocols.
 #[derive(Default)]
 pub(super) struct Vector {
     is_there: bool,
     /// It is a number by itself, so that the list around it is the vector.
     pub(super) is_number: bool,
+    /// It stands where a vector can and is none, nor a number.
+    pub(super) is_odd: bool,
 }
 
 impl Answer for Vector {
@@ -79,12 +82,20 @@ impl Vector {
         Self {
             is_there,
             is_number: false,
+            is_odd: false,
         }
     }
 
     const NUMBER: Self = Self {
         is_there: true,
         is_number: true,
+        is_odd: false,
+    };
+
+    const ODD: Self = Self {
+        is_there: false,
+        is_number: false,
+        is_odd: true,
     };
 }
 
@@ -99,11 +110,11 @@ impl<'de> Deserialize<'de> for Vector {
             }
 
             fn visit_unit<E>(self) -> Result<Vector, E> {
-                Ok(Vector::of(false))
+                Ok(Vector::ODD)
             }
 
             fn visit_bool<E>(self, _: bool) -> Result<Vector, E> {
-                Ok(Vector::of(false))
+                Ok(Vector::ODD)
             }
 
             fn visit_i64<E>(self, _: i64) -> Result<Vector, E> {
@@ -118,14 +129,23 @@ impl<'de> Deserialize<'de> for Vector {
                 Ok(Vector::NUMBER)
             }
 
-            fn visit_str<E>(self, text: &str) -> Result<Vector, E> {
-                Ok(Vector::of(!text.is_empty()))
+            fn visit_str<E: Error>(self, text: &str) -> Result<Vector, E> {
+                if is_base64(text.as_bytes()) {
+                    Ok(Vector::of(!text.is_empty()))
+                } else {
+                    Err(E::custom("a vector in a text is not valid base64"))
+                }
             }
 
             fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Vector, A::Error> {
                 let mut is_there = false;
-                while list.next_element::<IgnoredAny>()?.is_some() {
-                    is_there = true;
+                while let Some(element) = list.next_element::<Vector>()? {
+                    if element.is_odd {
+                        return Err(A::Error::custom(
+                            "a vector holds something else than numbers",
+                        ));
+                    }
+                    is_there |= element.is_there;
                 }
                 Ok(Vector::of(is_there))
             }
@@ -140,6 +160,14 @@ impl<'de> Deserialize<'de> for Vector {
         }
         deserializer.deserialize_any(PassOver)
     }
+}
+
+/// Whether `text` is base64 with its padding (RFC 4648).
+fn is_base64(text: &[u8]) -> bool {
+    let padding = text.iter().rev().take_while(|byte| **byte == b'=').count();
+    let (digits, _) = text.split_at(text.len() - padding);
+    let is_digit = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/');
+    text.len().is_multiple_of(4) && padding <= 2 && digits.iter().all(is_digit)
 }
 
 /// `usage` of such an answer.

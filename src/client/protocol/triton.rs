@@ -12,7 +12,7 @@
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
-use super::count::Count;
+use super::count::{Count, Total};
 use super::segment::segment;
 use super::several::Several;
 use super::text::Text;
@@ -62,10 +62,10 @@ struct Incoming<'a> {
     #[serde(borrow, default)]
     finish_reason: Several<Text<'a>>,
     #[serde(default)]
-    num_input_tokens: Count,
-    /// Those of this event.
+    num_input_tokens: Total,
+    /// Those of this event; or, with some models, all so far.
     #[serde(default)]
-    num_output_tokens: Count,
+    num_output_tokens: Total,
     error: Option<IgnoredAny>,
     detail: Option<IgnoredAny>,
 }
@@ -83,11 +83,11 @@ pub(super) fn read<'a>(event: Event<'a>, said: &mut Said<'a>) -> Result<(), serd
             said.finish(&reason.0);
         }
     }
-    if let Some(count) = incoming.num_output_tokens.positive().value {
+    if let Some(count) = incoming.num_output_tokens.0.positive().value {
         said.listed = Some((count, TokenSource::ChunkUsage));
     }
     let none = Count::default();
-    let usage = Usage::of(incoming.num_input_tokens, none, none, none);
+    let usage = Usage::of(incoming.num_input_tokens.0, none, none, none);
     said.usage = (usage != Usage::default()).then_some(usage);
     Ok(())
 }
@@ -96,7 +96,7 @@ pub(super) fn read<'a>(event: Event<'a>, said: &mut Said<'a>) -> Result<(), serd
 mod tests {
     use super::super::replay::{asked, asked_in, replay};
     use crate::config::RequestConfig;
-    use crate::measurement::{Api, Outcome};
+    use crate::measurement::{Api, Outcome, TokenSource};
 
     const TOKEN: &str =
         "data: {\"model_name\":\"m\",\"model_version\":\"1\",\"text_output\":\" a\"}\n\n";
@@ -146,6 +146,32 @@ mod tests {
         assert_eq!((record.outcome, record.chunks.len()), (Outcome::Ok, 1));
         assert_eq!(record.finish_reason.as_deref(), Some("length"));
         assert_eq!(record.tokens.input, Some(9));
+    }
+
+    #[test]
+    fn counts_of_each_event_are_added_up_and_counts_of_all_so_far_are_not() {
+        let counted = |counts: &[&str]| {
+            let event = |count: &&str| {
+                TOKEN.replace("\" a\"", &format!("\" a\",\"num_output_tokens\":{count}"))
+            };
+            let body: String = counts.iter().map(event).collect();
+            replay(Api::Triton, true, &body).tokens
+        };
+        for (counts, expected) in [
+            (&["1", "1", "1", "2"][..], 5),
+            (&["[1]", "[1]", "[3]"], 5),
+            (&["[1,2]", "[1,1]"], 5),
+            // Each count larger than the one before: they are of the whole.
+            (&["1", "2", "3", "5"], 5),
+            (&["2", "4", "7"], 7),
+            // Two of them may be either.
+            (&["1", "2"], 3),
+        ] {
+            let tokens = counted(counts);
+            assert_eq!(tokens.output, Some(expected), "{counts:?}");
+            assert_eq!(tokens.source, Some(TokenSource::ChunkUsage), "{counts:?}");
+        }
+        assert_eq!(counted(&["2", "4", "7"]).in_first_chunk, Some(2));
     }
 
     #[test]

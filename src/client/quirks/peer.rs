@@ -13,7 +13,7 @@ use crate::clock::TimeAnchor;
 use crate::config::{BaseUrl, Limits, NetworkConfig, RequestConfig};
 use crate::load::workload::Prompt;
 use crate::measurement::{Api, RequestRecord};
-use crate::transport::{Connect, ConnectError, Endpoint, Opened, Opening, Wire};
+use crate::transport::{Connect, ConnectError, Endpoint, Opened, Opening, Progress, Wire};
 
 /// What is said to one request: wait so many milliseconds, then write.
 type Answer = Vec<(u64, Vec<u8>)>;
@@ -29,7 +29,7 @@ struct Peer {
 }
 
 impl Connect for Peer {
-    fn open<'a>(&'a self, endpoint: &'a Endpoint, anchor: TimeAnchor) -> Opening<'a> {
+    fn open<'a>(&'a self, endpoint: &'a Endpoint, progress: &'a Progress) -> Opening<'a> {
         let next = self.connections.lock().expect("no panic before").next();
         Box::pin(async move {
             let Some(answers) = next else {
@@ -44,7 +44,7 @@ impl Connect for Peer {
             Ok(Opened {
                 wire: Wire::Pipe(ours),
                 resolved: None,
-                connected: anchor.now(),
+                connected: progress.now(),
                 tls: None,
                 http2: false,
             })

@@ -2,12 +2,23 @@
 //!
 //! Usage on each chunk, if it grows as it should → token ids or log probabilities listed in each
 //! chunk → the last usage → the number of chunks. A local tokenizer comes later and elsewhere.
+//!
+//! A count that the response cannot hold is none: more output tokens than bytes came, and more
+//! than were asked for.
 
 use crate::client::protocol::{Said, Usage};
 use crate::measurement::{Note, RequestRecord, TokenSource};
 
 /// No prompt and no answer has more tokens.
 const MAX_COUNT: u32 = 100_000_000;
+/// What a server may put before a prompt, or count beside it: instructions, tools, a template.
+const MAX_ADDED_INPUT: u32 = 1 << 18;
+/// The prompt itself may be counted so many times as long as we estimate it.
+const MAX_INPUT_FACTOR: u32 = 16;
+/// Numbers of tokens, one on each chunk, whose growth says something.
+const LEAST_NUMBERS: u32 = 3;
+/// A compressed body unpacks to no more than so many times its size.
+const MAX_UNPACKED: u64 = 1000;
 
 /// What was counted so far.
 #[derive(Debug, Default)]
@@ -58,6 +69,10 @@ struct Listed {
     source: Option<TokenSource>,
     /// A token-bearing chunk listed nothing.
     missing: bool,
+    /// The last number, how many there were, and whether each was larger than the one before.
+    last: u32,
+    numbers: u32,
+    fell: bool,
 }
 
 /// What a response must be known for before its tokens are counted.
@@ -67,6 +82,8 @@ pub(super) struct Counted {
     pub(super) tokens: bool,
     /// Usage was asked for, or cannot be.
     pub(super) usage_asked: bool,
+    /// How many answers there are, at least one.
+    pub(super) answers: u32,
 }
 
 impl Ladder {
@@ -93,8 +110,7 @@ impl Ladder {
             }
         }
         if let Some((count, source)) = said.listed {
-            self.listed.tokens = self.listed.tokens.saturating_add(count);
-            self.listed.source = Some(source);
+            self.listed.take(count, source);
         }
         if first {
             self.listed.first = Some(self.listed.tokens);
@@ -106,8 +122,24 @@ impl Ladder {
 
     /// The response ended: fills the counts of `record`.
     pub(super) fn finish(&self, counted: Counted, record: &mut RequestRecord) {
-        let usage = self.usage.unwrap_or_default();
-        if usage.bad {
+        let mut usage = self.usage.unwrap_or_default();
+        let largest = largest_output(record, counted.answers);
+        // Thoughts that were counted and not sent left no bytes.
+        let hidden = usage.reasoning.filter(|_| !self.reasoning).unwrap_or(0);
+        let fits = |count: &u32| u64::from(count.saturating_sub(hidden)) <= largest;
+        let largest_input = record.tokens.requested_input.map(|asked| {
+            asked
+                .saturating_mul(MAX_INPUT_FACTOR)
+                .saturating_add(MAX_ADDED_INPUT)
+        });
+        let told = usage;
+        usage.output = usage.output.filter(fits);
+        usage.input = usage
+            .input
+            .filter(|count| largest_input.is_none_or(|most| *count <= most));
+        let listed = self.listed.total();
+        let listed_fit = fits(&listed);
+        if usage.bad || usage != told || !listed_fit {
             record.notes.add(Note::BadUsage);
         }
         if self.usage.is_some() && !counted.usage_asked {
@@ -123,7 +155,10 @@ impl Ladder {
             record.notes.add(Note::UsageNotCumulative);
             total = total.filter(|_| self.partial != Partial::WithToken);
         }
-        let by_list = self.listed.source.filter(|_| self.listed.is_whole());
+        let by_list = self
+            .listed
+            .source
+            .filter(|_| self.listed.is_whole() && listed_fit);
         let chunks = u32::try_from(record.chunks.len())
             .ok()
             .filter(|count| *count > 0);
@@ -134,7 +169,7 @@ impl Ladder {
                 Some(TokenSource::ChunkUsage),
                 self.on_chunks.first,
             ),
-            (None, Some(source), _) => (Some(self.listed.tokens), Some(source), self.listed.first),
+            (None, Some(source), _) => (Some(listed), Some(source), self.listed.first),
             (None, None, Some(total)) => (Some(total), Some(TokenSource::Usage), None),
             (None, None, None) => (chunks, chunks.map(|_| TokenSource::Chunks), None),
         };
@@ -144,6 +179,18 @@ impl Ladder {
         tokens.reasoning = usage.reasoning.filter(|part| Some(*part) <= tokens.output);
         tokens.reasoning_came = self.reasoning;
     }
+}
+
+/// No response like `record`, with so many answers, holds more output tokens: each token leaves a
+/// byte, or was asked for.
+fn largest_output(record: &RequestRecord, answers: u32) -> u64 {
+    let factor = if record.notes.has(Note::Compressed) {
+        MAX_UNPACKED
+    } else {
+        1
+    };
+    let asked = u64::from(record.tokens.requested_output.unwrap_or(0)) * u64::from(answers);
+    record.bytes.saturating_mul(factor).max(asked)
 }
 
 /// `usage` without counts that cannot be.
@@ -186,6 +233,23 @@ impl OnChunks {
 }
 
 impl Listed {
+    fn take(&mut self, count: u32, source: TokenSource) {
+        self.tokens = self.tokens.saturating_add(count);
+        self.source = Some(source);
+        self.fell |= self.numbers > 0 && count <= self.last;
+        self.numbers += 1;
+        self.last = count;
+    }
+
+    /// All tokens. Numbers that a model gives with its text are of the event, or, where each is
+    /// larger than the one before, of all so far; two of them would be so too often by chance.
+    fn total(&self) -> u32 {
+        let of_whole = self.source == Some(TokenSource::ChunkUsage)
+            && self.numbers >= LEAST_NUMBERS
+            && !self.fell;
+        if of_whole { self.last } else { self.tokens }
+    }
+
     const fn is_whole(&self) -> bool {
         self.tokens > 0 && !self.missing
     }

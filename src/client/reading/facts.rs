@@ -83,6 +83,13 @@ impl Facts {
         self.is_tail = true;
     }
 
+    /// The response is over without an event of its own saying so.
+    pub(super) fn over(&mut self) {
+        if self.stage == Stage::Open {
+            self.stage = Stage::Ended;
+        }
+    }
+
     /// Nothing of the response can be trusted, for this reason; the first one counts.
     pub(super) fn settle(&mut self, why: RequestError) {
         self.fatal.get_or_insert(why);
@@ -254,13 +261,14 @@ impl Facts {
         if let Some(since) = self.answers.finish(record) {
             first_output(since, record);
         }
-        if protocol.ends_with_body() && ended == Ended::Complete && self.stage == Stage::Open {
-            self.stage = Stage::Ended;
+        if protocol.ends_with_body() && ended == Ended::Complete {
+            self.over();
         }
         self.stamps.finish(record);
         let counted = Counted {
             tokens: !record.chunks.is_empty() || whole == Some(Whole::Answer),
             usage_asked: !record.stream.streaming || protocol.asks_usage(),
+            answers: self.answers.count().max(1),
         };
         self.ladder.finish(counted, record);
         if is_buffered(record) {

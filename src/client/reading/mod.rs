@@ -110,6 +110,11 @@ impl Reading {
         self.facts.is_settled()
     }
 
+    /// By its status the response has no body. Call it before the end.
+    pub fn without_content(&mut self) {
+        self.facts.over();
+    }
+
     /// The body is encoded, though we did not ask for it: what comes is decoded first. Call it
     /// before the first bytes.
     pub fn encoded(&mut self, encoding: &str) {
@@ -240,8 +245,8 @@ impl Reading {
     pub fn end(mut self, ended: Ended, last: ReadMark, record: &mut RequestRecord) {
         if let Some(decoder) = self.decoder.take()
             && ended == Ended::Complete
-            && !self.is_done()
             && let Err(error) = decoder.finish()
+            && (error.is_damage() || !self.is_done())
         {
             self.unreadable(&error.to_string());
         }
@@ -255,7 +260,15 @@ impl Reading {
         match &mut self.form {
             Form::Events(decoder) => decoder.finish(on_event),
             Form::Lines(decoder) => decoder.finish(on_event),
-            Form::Array(decoder) => decoder.finish(on_event),
+            Form::Array(decoder) => {
+                decoder.finish(on_event);
+                if decoder.is_empty() {
+                    facts.over();
+                }
+                if decoder.has_tail() {
+                    record.notes.add(Note::AfterEnd);
+                }
+            }
             Form::Text(_) if ended == Ended::Broken => {}
             Form::Json(body) | Form::Text(body) => {
                 whole = Some(facts.whole(protocol, body, (last, &mut *record)));

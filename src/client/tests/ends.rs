@@ -73,3 +73,40 @@ async fn a_count_of_no_tokens_is_no_count_where_tokens_came() {
     assert_eq!(record.tokens.source, Some(TokenSource::Chunks));
     assert_eq!(record.tokens.input, Some(5));
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_status_without_content_is_an_empty_answer() {
+    for head in [
+        "HTTP/1.1 204 No Content\r\n\r\n",
+        "HTTP/1.1 205 Reset Content\r\ncontent-length: 0\r\n\r\n",
+    ] {
+        let record = one(vec![(1, head)]).await;
+        assert_eq!(record.outcome, Outcome::Empty, "{head}");
+        assert_eq!(record.error, None);
+    }
+    let nothing = "HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
+    let record = one(vec![(1, nothing)]).await;
+    assert_eq!(record.outcome, Outcome::StreamCut, "a stream owes its end");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_limit_that_we_notice_late_marks_the_record() {
+    let mut setup = Setup::default();
+    setup.limits.first_token = Some(Duration::from_secs(1));
+    let stall = tokio::spawn(async {
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        tokio::time::advance(Duration::from_secs(3)).await;
+    });
+    let record = exchange(vec![vec![vec![(60_000, HEAD)]]], setup)
+        .await
+        .remove(0);
+    stall.await.expect("it ended");
+    assert_eq!(record.outcome, Outcome::TimeoutFirstToken);
+    assert!(record.notes.has(Note::LateTimer) && record.is_lagged());
+    let mut setup = Setup::default();
+    setup.limits.first_token = Some(Duration::from_secs(1));
+    let record = exchange(vec![vec![vec![(60_000, HEAD)]]], setup)
+        .await
+        .remove(0);
+    assert!(!record.notes.has(Note::LateTimer) && !record.is_lagged());
+}

@@ -32,7 +32,7 @@ use crate::load::workload::Prompt;
 use crate::measurement::{
     Api, CacheMode, ConnectionPolicy, RequestRecord, Stream, StreamId, TraceIds,
 };
-use crate::transport::{Connect, Endpoint, Opened, Opening, Wire};
+use crate::transport::{Connect, Endpoint, Opened, Opening, Progress, Wire};
 
 /// What the server does with a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -150,6 +150,7 @@ async fn respond(answer: Answer, request: Request<Incoming>) -> Result<Response<
 pub(super) struct Authority {
     pub(super) pem: PathBuf,
     der: CertificateDer<'static>,
+    key: String,
     issuer: Issuer<'static, KeyPair>,
 }
 
@@ -187,7 +188,19 @@ impl Authority {
         Self {
             pem: file(&certificate.pem()),
             der: certificate.der().clone(),
+            key: key.serialize_pem(),
             issuer: Issuer::new(params, key),
+        }
+    }
+
+    /// Its own certificate, as that of a server.
+    pub(super) fn itself(&self) -> Identity {
+        let key = KeyPair::from_pem(&self.key).expect("a key");
+        Identity {
+            cert: self.pem.clone(),
+            key: file(&self.key),
+            chain: vec![self.der.clone()],
+            private: PrivateKeyDer::try_from(key.serialize_der()).expect("a key"),
         }
     }
 
@@ -245,18 +258,18 @@ pub(super) fn trusting() -> NetworkConfig {
 struct Pipes(Peer);
 
 impl Connect for Pipes {
-    fn open<'a>(&'a self, endpoint: &'a Endpoint, anchor: TimeAnchor) -> Opening<'a> {
+    fn open<'a>(&'a self, endpoint: &'a Endpoint, progress: &'a Progress) -> Opening<'a> {
         Box::pin(async move {
             let (ours, theirs) = tokio::io::duplex(64 * 1024);
             tokio::spawn(self.0.clone().serve(theirs));
             let opened = Opened {
                 wire: Wire::Pipe(ours),
                 resolved: None,
-                connected: anchor.now(),
+                connected: progress.now(),
                 tls: None,
                 http2: false,
             };
-            endpoint.secure(opened, anchor).await
+            endpoint.secure(opened, progress).await
         })
     }
 }

@@ -201,6 +201,7 @@ async fn a_silent_proxy_meets_the_limit_of_connecting() {
     trial.limits.connect = Duration::from_millis(50);
     let record = trial.one().await;
     assert_eq!(record.outcome, Outcome::TimeoutConnect);
+    assert_eq!(&*record.error.expect("it says why").kind, "silent proxy");
 }
 
 #[tokio::test]

@@ -6,6 +6,8 @@ mod probe;
 mod request;
 mod target;
 
+pub use request::wrong_path;
+
 use std::time::Duration;
 
 use super::diagnostic::{Problem, quoted};

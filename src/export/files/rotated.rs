@@ -103,6 +103,15 @@ impl Rotated {
 
     async fn reopen(&self) -> io::Result<Open> {
         fs::create_dir_all(&self.dir).await?;
+        // Opening a pipe would wait for somebody who reads it.
+        if fs::metadata(&self.path)
+            .await
+            .is_ok_and(|found| !found.is_file())
+        {
+            return Err(io::Error::other(
+                "something is in its place that is no file",
+            ));
+        }
         let mut file = OpenOptions::new()
             .read(true)
             .append(true)

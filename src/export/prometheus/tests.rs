@@ -79,6 +79,8 @@ fn counters_in_text() {
             format!("tokencanary_arrivals_refused_total{{{labels},reason=\"in_flight\"}} 1"),
             format!("tokencanary_arrivals_refused_total{{{labels},reason=\"budget\"}} 1"),
             format!("tokencanary_arrivals_refused_total{{{labels},reason=\"shutdown\"}} 0"),
+            format!("tokencanary_arrivals_refused_total{{{labels},reason=\"own_lag\"}} 0"),
+            format!("tokencanary_arrivals_refused_total{{{labels},reason=\"own_limit\"}} 0"),
         ]
     );
     assert_eq!(

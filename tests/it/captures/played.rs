@@ -10,7 +10,7 @@ use tokencanary::clock::TimeAnchor;
 use tokencanary::config::{BaseUrl, Limits, NetworkConfig, RequestConfig};
 use tokencanary::load::workload::Prompt;
 use tokencanary::measurement::RequestRecord;
-use tokencanary::transport::{Connect, Endpoint, Opened, Opening, Wire};
+use tokencanary::transport::{Connect, Endpoint, Opened, Opening, Progress, Wire};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 
 use super::{INSTANTS, RECORDED, Recorded, Response, check};
@@ -23,14 +23,14 @@ type Write = (u64, Vec<u8>);
 struct Server(Vec<Write>);
 
 impl Connect for Server {
-    fn open<'a>(&'a self, _endpoint: &'a Endpoint, anchor: TimeAnchor) -> Opening<'a> {
+    fn open<'a>(&'a self, _endpoint: &'a Endpoint, progress: &'a Progress) -> Opening<'a> {
         Box::pin(async move {
             let (ours, theirs) = tokio::io::duplex(64 * 1024);
             tokio::spawn(answer(theirs, self.0.clone()));
             Ok(Opened {
                 wire: Wire::Pipe(ours),
                 resolved: None,
-                connected: anchor.now(),
+                connected: progress.now(),
                 tls: None,
                 http2: false,
             })

@@ -5,7 +5,7 @@
 
 use serde_json::Value;
 
-use crate::client::protocol::{Channel, Said, Usage, error_in};
+use crate::client::protocol::{Channel, Said, Usage, error_in, usage as shared};
 
 /// Fields that hold the text, by how sure it is that they do.
 const TEXTS: [&str; 6] = [
@@ -166,22 +166,10 @@ pub(super) fn rest(json: &Value, said: &mut Said<'_>) {
     }
 }
 
-fn usage(usage: &Value) -> Option<Usage> {
-    let mut bad = false;
-    let mut count = |keys: [&str; 2]| {
-        let value = keys.iter().find_map(|key| usage.get(key))?;
-        let count = value.as_u64().and_then(|count| u32::try_from(count).ok());
-        bad |= count.is_none() && !value.is_null();
-        count
-    };
-    let input = count(["prompt_tokens", "input_tokens"]);
-    let output = count(["completion_tokens", "output_tokens"]);
-    (input.is_some() || output.is_some() || bad).then_some(Usage {
-        input,
-        output,
-        bad,
-        ..Usage::default()
-    })
+/// Usage as the servers of the `OpenAI` family write it.
+fn usage(found: &Value) -> Option<Usage> {
+    let text = found.to_string();
+    shared::usage(serde_json::from_str(&text).ok()?)
 }
 
 fn texts_in(holder: &Value, key: &str) -> Option<String> {

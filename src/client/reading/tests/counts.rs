@@ -261,3 +261,59 @@ fn a_count_before_the_last_token_is_not_of_the_whole() {
         &[Note::UsageNotCumulative],
     );
 }
+
+#[test]
+fn more_tokens_than_bytes_came_is_no_count() {
+    // Two tokens in some hundred bytes.
+    let record = events(&[A, A, FINISH, &usage("900000"), DONE]);
+    let bad = [Note::BadUsage];
+    check(&record, (Some(2), Some(TokenSource::Chunks), None), &bad);
+    // As many as were asked for can be, since some show no text.
+    let asked = |requested| Played {
+        requested: Some(requested),
+        ..Played::default()
+    };
+    let record = asked(4_000).events(&[A, A, FINISH, &usage("4000"), DONE]);
+    check(&record, (Some(4_000), Some(TokenSource::Usage), None), &[]);
+    let record = asked(4_000).events(&[A, A, FINISH, &usage("4001"), DONE]);
+    assert_eq!(record.tokens.source, Some(TokenSource::Chunks));
+    assert!(notes(&record).contains(&Note::BadUsage));
+    // Thoughts that were counted and not sent left no bytes.
+    let hidden = r#"{"choices":[],"usage":{"prompt_tokens":5,"completion_tokens":5002,"completion_tokens_details":{"reasoning_tokens":5000}}}"#;
+    let record = events(&[A, A, FINISH, hidden, DONE]);
+    check(&record, (Some(5_002), Some(TokenSource::Usage), None), &[]);
+}
+
+#[test]
+fn a_list_of_tokens_is_believed_before_usage_that_cannot_be() {
+    let record = events(&[
+        &listed("[1]"),
+        &listed("[2,3]"),
+        FINISH,
+        &usage("900000"),
+        DONE,
+    ]);
+    let source = Some(TokenSource::TokenIds);
+    check(&record, (Some(3), source, Some(1)), &[Note::BadUsage]);
+}
+
+#[test]
+fn a_prompt_that_no_server_could_make_so_long_is_no_count() {
+    for (counted, expected) in [(262_160, Some(262_160)), (262_161, None)] {
+        let played = Played::default();
+        let mut record = played.record();
+        // Sixteen times one, and 2^18 beside it.
+        record.tokens.requested_input = Some(1);
+        let protocol = Protocol::new(Api::Chat, RequestConfig::default()).expect("no body");
+        let mut reading = Reading::new(Arc::new(protocol));
+        let usage = format!(
+            "data: {{\"choices\":[],\"usage\":{{\"prompt_tokens\":{counted},\"completion_tokens\":1}}}}"
+        );
+        let body = format!("data: {A}\n\ndata: {FINISH}\n\n{usage}\n\ndata: {DONE}\n\n");
+        let read = ReadMark::user(at(1), 1);
+        reading.take(body.as_bytes(), read, &mut record);
+        reading.end(Ended::Complete, read, &mut record);
+        assert_eq!(record.tokens.input, expected, "{counted}");
+        assert_eq!(record.tokens.output, Some(1));
+    }
+}

@@ -199,3 +199,36 @@ fn what_cannot_be_decoded_is_malformed() {
         message(&record)
     );
 }
+
+#[test]
+fn a_stream_whose_checksum_is_wrong_is_malformed_though_it_ended() {
+    let body = format!("data: {A}\n\ndata: {FINISH}\n\ndata: {DONE}\n\n");
+    let answer = Answer {
+        streaming: true,
+        encoding: Some("gzip"),
+        ..unary(Api::Chat)
+    };
+    let good = gzip(body.as_bytes());
+    let record = answer.reads(&[&good], Ended::Complete);
+    assert_eq!(record.outcome, Outcome::Ok, "{:?}", record.error);
+    // Without its sum it is whole as far as anybody can know.
+    let record = answer.reads(&[&good[..good.len() - 8]], Ended::Complete);
+    assert_eq!(record.outcome, Outcome::Ok, "{:?}", record.error);
+    let mut bad = good;
+    let place = bad.len() - 8;
+    bad[place] ^= 1;
+    let record = answer.reads(&[&bad], Ended::Complete);
+    assert_eq!(record.outcome, Outcome::Malformed);
+    assert_eq!(message(&record), "the body is not valid `gzip`");
+}
+
+#[test]
+fn a_vector_of_nothing_is_malformed() {
+    for body in [
+        r#"{"data":[{"embedding":[null]}]}"#,
+        r#"{"data":[{"embedding":"AAC*PwAA"}]}"#,
+    ] {
+        let record = unary(Api::Embeddings).body(body);
+        assert_eq!(record.outcome, Outcome::Malformed, "{body}");
+    }
+}
