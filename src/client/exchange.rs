@@ -16,7 +16,7 @@ use hyper::body::Incoming;
 use hyper::header::{self, HeaderMap};
 use hyper::{Request, Response};
 
-use self::failure::{Failed, broken, with_source};
+use self::failure::{Failed, broken, ends_with_connection, with_source};
 use self::secrets::Secrets;
 use super::encoding::decoded_start;
 use super::protocol::{Protocol, ProtocolError, request_error};
@@ -379,6 +379,7 @@ impl Exchange<'_> {
         if let Some(encoding) = unasked_encoding(response.headers()) {
             reading.encoded(&encoding);
         }
+        let until_close = ends_with_connection(&response);
         let mut body = response.into_body();
         let mut done_at = None;
         let (mut count, mut broken_by) = (0, None);
@@ -415,9 +416,15 @@ impl Exchange<'_> {
                 }
             }
         };
+        let noticed = self.client.setup.anchor.now();
         let last = self.last_read(marks);
         self.record.timeline.end = Some(last.at);
         reading.end(ended, last, &mut self.record);
+        let failed = matches!(self.record.outcome, Outcome::StreamCut | Outcome::Empty);
+        if failed && (until_close || broken_by.is_some()) {
+            // It may have been silent for long before: what ended it was no byte that was read.
+            self.record.timeline.end = Some(noticed);
+        }
         if let (Outcome::StreamCut, Some(error)) = (self.record.outcome, broken_by) {
             self.record.error = Some(broken(&with_source(&error)));
         }

@@ -1,7 +1,8 @@
 //! What ended an exchange before its response was read, in the words of the record.
 
-use hyper::header::{HeaderValue, LOCATION, RETRY_AFTER};
-use hyper::{HeaderMap, StatusCode};
+use hyper::body::{Body as _, Incoming};
+use hyper::header::{self, HeaderValue, LOCATION, RETRY_AFTER};
+use hyper::{HeaderMap, Response, StatusCode, Version};
 
 use super::super::protocol::{error_in_body, request_error};
 use super::super::watch::Gone;
@@ -77,6 +78,13 @@ pub(super) fn with_source(error: &hyper::Error) -> String {
         Some(source) => format!("{error}: {source}"),
         None => error.to_string(),
     }
+}
+
+/// Whether only the end of the connection ends the body.
+pub(super) fn ends_with_connection(response: &Response<Incoming>) -> bool {
+    response.version() < Version::HTTP_2
+        && response.body().size_hint().exact().is_none()
+        && !response.headers().contains_key(header::TRANSFER_ENCODING)
 }
 
 /// Why a response is not a success: what its body says, or else its head.
