@@ -7,6 +7,7 @@ mod failure;
 mod head;
 mod request;
 mod secrets;
+mod share;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,6 +20,7 @@ use hyper::{Request, Response};
 use self::failure::{Failed, broken};
 use self::head::{is_without_content, unasked_encoding};
 use self::secrets::Secrets;
+use self::share::Share;
 use super::encoding::decoded_start;
 use super::protocol::{Protocol, ProtocolError, request_error};
 use super::reading::{Ended, Reading};
@@ -28,8 +30,7 @@ use crate::clock::{MonoTime, TimeAnchor};
 use crate::config::Limits;
 use crate::load::workload::Prompt;
 use crate::measurement::{
-    Chunks, ConnectionPolicy, Note, Outcome, RefusedReason, RequestRecord, Timeline, TokenCounts,
-    is_own_lag,
+    Chunks, Note, Outcome, RefusedReason, RequestRecord, Timeline, TokenCounts, is_own_lag,
 };
 use crate::transport::{
     Connect, Connection, Endpoint, Marks, Opened, Pool, Progress, ReadMark, SendFailure, Taken,
@@ -92,25 +93,6 @@ pub struct Call {
     /// The session it belongs to: with [`ConnectionPolicy::PerSession`] its requests share a
     /// connection, and a request of no session opens one of its own.
     pub session: Option<u64>,
-}
-
-/// Whose connections a request may use.
-#[derive(Debug, Clone, Copy)]
-enum Share {
-    /// Nobody's: it opens a new one, which is not kept.
-    Nothing,
-    /// Those that are free; or those of a session.
-    Idle(Option<u64>),
-}
-
-impl Share {
-    const fn of(policy: ConnectionPolicy, session: Option<u64>) -> Self {
-        match (policy, session) {
-            (ConnectionPolicy::New, _) | (ConnectionPolicy::PerSession, None) => Self::Nothing,
-            (ConnectionPolicy::Pooled, _) => Self::Idle(None),
-            (ConnectionPolicy::PerSession, session) => Self::Idle(session),
-        }
-    }
 }
 
 impl Client {
@@ -409,7 +391,7 @@ impl Exchange<'_> {
             reading.without_content();
         }
         let marks = Arc::clone(connection.marks());
-        let (mut done_at, mut broken_by) = (None, None);
+        let (mut done_at, mut broken_by, mut until_close) = (None, None, false);
         let ended = loop {
             let (mut deadline, mut late) = self.next_deadline();
             if reading.is_done() {
@@ -431,7 +413,10 @@ impl Exchange<'_> {
             match next {
                 Ok(_) if was_settled => break Ended::Broken,
                 Ok(Ok(Taken::Part)) => {}
-                Ok(Ok(Taken::End)) => break Ended::Complete,
+                Ok(Ok(end)) => {
+                    until_close = end == Taken::Closed;
+                    break Ended::Complete;
+                }
                 Ok(Err(error)) => {
                     broken_by = Some(error);
                     break Ended::Broken;
@@ -444,9 +429,15 @@ impl Exchange<'_> {
                 }
             }
         };
+        let noticed = self.client.setup.anchor.now();
         let last = self.last_read(&marks);
         self.record.timeline.end = Some(last.at);
         reading.end(ended, last, &mut self.record);
+        let failed = matches!(self.record.outcome, Outcome::StreamCut | Outcome::Empty);
+        if failed && (until_close || broken_by.is_some()) {
+            // It may have been silent for long before: what ended it was no byte that was read.
+            self.record.timeline.end = Some(noticed);
+        }
         if let (Outcome::StreamCut, Some(error)) = (self.record.outcome, broken_by) {
             self.record.error = Some(broken(&error.to_string()));
         }
@@ -471,7 +462,7 @@ impl Exchange<'_> {
             };
             match self.watch.until(deadline, connection.body(take)).await {
                 Ok(Ok(Taken::Part)) if kept.len() <= MAX_ERROR_BODY => {}
-                Ok(Ok(Taken::End)) => break true,
+                Ok(Ok(Taken::End | Taken::Closed)) => break true,
                 Err(Gone::Cancelled) => return Err(Failed::from((Gone::Cancelled, late))),
                 Ok(Ok(Taken::Part) | Err(_)) | Err(Gone::Late) => break false,
             }

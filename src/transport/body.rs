@@ -93,11 +93,6 @@ impl Framing {
     pub(super) const fn is_over(self) -> bool {
         matches!(self, Self::Length(0) | Self::Chunked(Place::Over))
     }
-
-    /// Whether the end of the connection is the end of the body.
-    pub(super) const fn may_end(self) -> bool {
-        self.is_over() || matches!(self, Self::UntilClose)
-    }
 }
 
 const SIZE: Place = Place::Size {
@@ -265,8 +260,6 @@ mod tests {
     #[test]
     fn without_a_length_all_is_body_until_the_connection_ends() {
         check(Framing::UntilClose, "hello", "hello", (5, false));
-        assert!(Framing::UntilClose.may_end());
-        assert!(!Framing::CHUNKED.may_end());
     }
 
     #[test]

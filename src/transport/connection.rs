@@ -63,6 +63,8 @@ pub enum Taken {
     Part,
     /// Nothing: it is over.
     End,
+    /// Nothing: the connection ended, and with it the body, which has no other end.
+    Closed,
 }
 
 /// Why a body has no proper end.

@@ -177,11 +177,9 @@ impl Http1 {
         let (count, used) = fed.map_err(BodyError::Framing)?;
         if count == 0 {
             self.may_stay = false;
-            let may_end = self.framing.may_end();
-            return Poll::Ready(if may_end {
-                Ok(Taken::End)
-            } else {
-                Err(BodyError::Cut)
+            return Poll::Ready(match self.framing {
+                Framing::UntilClose => Ok(Taken::Closed),
+                _ => Err(BodyError::Cut),
             });
         }
         // What follows a response that nobody asked for more of is not of HTTP.

@@ -110,3 +110,24 @@ async fn a_limit_that_we_notice_late_marks_the_record() {
         .remove(0);
     assert!(!record.notes.has(Note::LateTimer) && !record.is_lagged());
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_that_is_cut_after_a_silence_ends_when_it_is_cut() {
+    let chunked = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";
+    let token: &'static str = format!("{:x}\r\n{TOKEN}\r\n", TOKEN.len()).leak();
+    for (head, token) in [(HEAD, TOKEN), (chunked, token)] {
+        let record = one(vec![(4, head), (1, token), (700, "")]).await;
+        assert_eq!(record.outcome, Outcome::StreamCut, "{head}");
+        assert_eq!(since_start(&record, record.timeline.last_token), ms(5));
+        assert_eq!(since_start(&record, record.timeline.end), ms(705), "{head}");
+        // Before a token came.
+        let record = one(vec![(4, head), (700, "")]).await;
+        assert_ne!(record.outcome, Outcome::Ok, "{head}");
+        assert_eq!(since_start(&record, record.timeline.end), ms(704), "{head}");
+    }
+    // What was whole ends with its last byte, however late the connection is closed.
+    let whole: &'static str = format!("{TOKEN}{FINISH}{DONE}").leak();
+    let record = one(vec![(4, HEAD), (1, whole), (700, "")]).await;
+    assert_eq!(record.outcome, Outcome::Ok);
+    assert_eq!(since_start(&record, record.timeline.end), ms(5));
+}

@@ -208,6 +208,9 @@ async fn a_peer_that_resets_is_told_from_one_that_is_silent() {
         assert_eq!(outcome(&record), "stream_cut", "{record}");
         let message = record["error"]["message"].as_str().unwrap_or_default();
         assert!(message.contains("reset"), "{record}");
+        // Well after the head, which came at once.
+        let end = record["times_ms"]["end"].as_f64().expect("it ended");
+        assert!(end > 300.0, "{record}");
         let chunks = record["chunks"].as_u64().unwrap_or(0);
         assert!(tokens.contains(&chunks), "{record}");
         simulator.terminate(SOON).await;
