@@ -13,10 +13,10 @@ use std::time::Duration;
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
-use hyper::header::{self, HeaderMap};
+use hyper::header::HeaderMap;
 use hyper::{Request, Response, StatusCode};
 
-use self::failure::{Failed, broken, with_source};
+use self::failure::{Failed, broken, unasked_encoding, with_source};
 use self::secrets::Secrets;
 use super::encoding::decoded_start;
 use super::protocol::{Protocol, ProtocolError, request_error};
@@ -26,10 +26,7 @@ use super::watch::{Cancel, Gone, Watch};
 use crate::clock::{MonoTime, TimeAnchor};
 use crate::config::Limits;
 use crate::load::workload::Prompt;
-use crate::measurement::{
-    Chunks, ConnectionPolicy, Note, Outcome, RefusedReason, RequestRecord, Timeline, TokenCounts,
-    is_own_lag,
-};
+use crate::measurement::{Chunks, ConnectionPolicy, Note, Outcome, RequestRecord, TokenCounts};
 use crate::transport::{
     Connect, Connection, Endpoint, Marks, Opened, Pool, Progress, ReadMark, SendFailure,
 };
@@ -248,23 +245,6 @@ struct Exchange<'c> {
 }
 
 impl Exchange<'_> {
-    /// Notes how the exchange failed.
-    fn fail(&mut self, Failed(outcome, error): Failed) {
-        let now = self.client.setup.anchor.now();
-        let record = &mut self.record;
-        record.outcome = outcome;
-        record.error = record.error.take().or(error);
-        record.timeline.end = Some(now);
-        if is_own_lag(self.watch.overslept(), now.since(self.start)) {
-            record.notes.add(Note::LateTimer);
-        }
-        if outcome == Outcome::Refused {
-            // Nothing left this machine: there is nothing to tell of a server.
-            record.refused = Some(RefusedReason::OwnLimit);
-            record.timeline = Timeline::due(record.timeline.intended);
-        }
-    }
-
     /// The exchange on a new connection.
     async fn run(&mut self, request: Request<Full<Bytes>>) -> Result<(), Failed> {
         let mut connection = self.open().await?;
@@ -503,17 +483,4 @@ impl Exchange<'_> {
     fn no_read(&self) -> ReadMark {
         ReadMark::user(self.client.setup.anchor.now(), 0)
     }
-}
-
-/// The content encodings of a response, though we asked for none, in the order in which they
-/// were applied.
-fn unasked_encoding(headers: &HeaderMap) -> Option<String> {
-    let values = headers.get_all(header::CONTENT_ENCODING).iter();
-    let names: Vec<&str> = values
-        .filter_map(|value| value.to_str().ok())
-        .flat_map(|value| value.split(','))
-        .map(str::trim)
-        .filter(|name| !name.is_empty() && !name.eq_ignore_ascii_case("identity"))
-        .collect();
-    (!names.is_empty()).then(|| names.join(","))
 }

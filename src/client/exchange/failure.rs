@@ -1,11 +1,12 @@
 //! What ended an exchange before its response was read, in the words of the record.
 
-use hyper::header::{HeaderValue, LOCATION, RETRY_AFTER};
+use hyper::header::{CONTENT_ENCODING, HeaderValue, LOCATION, RETRY_AFTER};
 use hyper::{HeaderMap, StatusCode};
 
 use super::super::protocol::{error_in_body, request_error};
 use super::super::watch::Gone;
-use crate::measurement::{Outcome, RequestError, Timeline};
+use super::Exchange;
+use crate::measurement::{Note, Outcome, RefusedReason, RequestError, Timeline, is_own_lag};
 use crate::transport::{ConnectError, Endpoint, Marks, Reached, SendFailure, Spoken, Step};
 
 /// The kind of error of a server that closes and says nothing.
@@ -123,6 +124,25 @@ impl Failed {
     }
 }
 
+impl Exchange<'_> {
+    /// Notes how the exchange failed.
+    pub(super) fn fail(&mut self, Failed(outcome, error): Failed) {
+        let now = self.client.setup.anchor.now();
+        let record = &mut self.record;
+        record.outcome = outcome;
+        record.error = record.error.take().or(error);
+        record.timeline.end = Some(now);
+        if is_own_lag(self.watch.overslept(), now.since(self.start)) {
+            record.notes.add(Note::LateTimer);
+        }
+        if outcome == Outcome::Refused {
+            // Nothing left this machine: there is nothing to tell of a server.
+            record.refused = Some(RefusedReason::OwnLimit);
+            record.timeline = Timeline::due(record.timeline.intended);
+        }
+    }
+}
+
 /// The server was spoken to in `ours`.
 fn other_protocol(theirs: Spoken, ours: Spoken) -> RequestError {
     let (theirs, ours) = (theirs.name(), ours.name());
@@ -203,6 +223,19 @@ fn without_secrets(url: &str) -> String {
     };
     let query = if has_query { "?…" } else { "" };
     format!("{scheme}{host}{path}{query}")
+}
+
+/// The content encodings of a response, though we asked for none, in the order in which they
+/// were applied.
+pub(super) fn unasked_encoding(headers: &HeaderMap) -> Option<String> {
+    let values = headers.get_all(CONTENT_ENCODING).iter();
+    let names: Vec<&str> = values
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .map(str::trim)
+        .filter(|name| !name.is_empty() && !name.eq_ignore_ascii_case("identity"))
+        .collect();
+    (!names.is_empty()).then(|| names.join(","))
 }
 
 #[cfg(test)]
