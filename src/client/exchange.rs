@@ -29,9 +29,7 @@ use super::watch::{Cancel, Gone, Watch};
 use crate::clock::{MonoTime, TimeAnchor};
 use crate::config::Limits;
 use crate::load::workload::Prompt;
-use crate::measurement::{
-    Chunks, Note, Outcome, RefusedReason, RequestRecord, Timeline, TokenCounts, is_own_lag,
-};
+use crate::measurement::{Chunks, Note, Outcome, RequestRecord, TokenCounts};
 use crate::transport::{
     Connect, Connection, Endpoint, Marks, Opened, Pool, Progress, ReadMark, SendFailure, Taken,
     with_source,
@@ -232,23 +230,6 @@ struct Exchange<'c> {
 }
 
 impl Exchange<'_> {
-    /// Notes how the exchange failed.
-    fn fail(&mut self, Failed(outcome, error): Failed) {
-        let now = self.client.setup.anchor.now();
-        let record = &mut self.record;
-        record.outcome = outcome;
-        record.error = record.error.take().or(error);
-        record.timeline.end = Some(now);
-        if is_own_lag(self.watch.overslept(), now.since(self.start)) {
-            record.notes.add(Note::LateTimer);
-        }
-        if outcome == Outcome::Refused {
-            // Nothing left this machine: there is nothing to tell of a server.
-            record.refused = Some(RefusedReason::OwnLimit);
-            record.timeline = Timeline::due(record.timeline.intended);
-        }
-    }
-
     /// The exchange on a new connection.
     async fn run(&mut self, request: Request<Full<Bytes>>) -> Result<(), Failed> {
         let mut connection = self.open().await?;

@@ -5,7 +5,8 @@ use hyper::{HeaderMap, StatusCode};
 
 use super::super::protocol::{error_in_body, request_error};
 use super::super::watch::Gone;
-use crate::measurement::{Outcome, RequestError, Timeline};
+use super::Exchange;
+use crate::measurement::{Note, Outcome, RefusedReason, RequestError, Timeline, is_own_lag};
 use crate::transport::{
     ConnectError, Endpoint, Marks, Reached, SendFailure, Spoken, Step, with_source,
 };
@@ -122,6 +123,25 @@ impl Failed {
             SendFailure::Broken(error) => (Outcome::StreamCut, with_source(error)),
         };
         Self(outcome, Some(broken(&message)))
+    }
+}
+
+impl Exchange<'_> {
+    /// Notes how the exchange failed.
+    pub(super) fn fail(&mut self, Failed(outcome, error): Failed) {
+        let now = self.client.setup.anchor.now();
+        let record = &mut self.record;
+        record.outcome = outcome;
+        record.error = record.error.take().or(error);
+        record.timeline.end = Some(now);
+        if is_own_lag(self.watch.overslept(), now.since(self.start)) {
+            record.notes.add(Note::LateTimer);
+        }
+        if outcome == Outcome::Refused {
+            // Nothing left this machine: there is nothing to tell of a server.
+            record.refused = Some(RefusedReason::OwnLimit);
+            record.timeline = Timeline::due(record.timeline.intended);
+        }
     }
 }
 

@@ -130,3 +130,43 @@ async fn json_is_one_object_per_target_and_nothing_else() {
     assert_eq!(column("outcome"), ["ok", "connect"]);
     assert_eq!(column("schema"), ["tokencanary.request/1"; 2]);
 }
+
+#[tokio::test]
+async fn silent_servers_cost_the_time_of_one_and_no_more_than_their_limits() {
+    let folder = scratch("check_silent");
+    let mut kept = Vec::new();
+    for _ in 0..3 {
+        let listener = TcpListener::bind("127.0.0.1:0").await;
+        kept.push(listener.expect("loopback has free ports"));
+    }
+    // They take connections, by the backlog, and say nothing.
+    let targets: Vec<String> = kept
+        .iter()
+        .map(|one| {
+            format!(
+                "url: 'http://{}', model: m",
+                one.local_addr().expect("bound")
+            )
+        })
+        .collect();
+    let text = |targets: &str| {
+        format!(
+            "targets:\n{targets}probes:\n  - name: p\n    targets: [t0, t1, t2]\n    \
+             arrivals: {{ process: poisson, rate: 0.2/s }}\n    workload: {{ synthetic: {{ \
+             input_tokens: 16, output_tokens: 4 }} }}\n    limits: {{ first_token: 1s }}\n"
+        )
+    };
+    let rows: String = (0..)
+        .zip(&targets)
+        .map(|(index, rest)| format!("  - {{ name: t{index}, {rest} }}\n"))
+        .collect();
+    fs::write(folder.join("check.yaml"), text(&rows)).expect("the folder is ours");
+    let begun = std::time::Instant::now();
+    let told = finish(&folder, &["check", "-c", "check.yaml"]).await;
+    assert_eq!(told.code, Some(1), "{told:?}");
+    assert_eq!(told.stderr.matches("timeout_first_token").count(), 3);
+    // A second for the lists and one for the requests. Five for each list and page, and one after
+    // the other, would be eighteen at the least.
+    let took = begun.elapsed();
+    assert!(took < std::time::Duration::from_secs(12), "{took:?}");
+}

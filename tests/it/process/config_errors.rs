@@ -139,3 +139,50 @@ async fn a_file_that_cannot_be_read_is_named() {
         }
     }
 }
+
+#[tokio::test]
+async fn a_file_whose_content_cannot_be_used_is_told_with_the_line_of_its_key() {
+    let folder = scratch("config_content");
+    let write = |name: &str, text: &str| fs::write(folder.join(name), text).expect("ours");
+    write("bad.tiktoken", "YQ== 0\n\u{1b}[2J\u{1b}]0;owned\u{7} 1\n");
+    write("bad.pem", "nothing here\n");
+    write("bad.json", "{{ nonsense }}");
+    let listener = Untouched::listen();
+    let target = listener.address().to_string();
+    for (more, place, part) in [
+        (
+            "tokenizer: { tiktoken: bad.tiktoken }",
+            "bad.yaml:4: `targets[0].tokenizer.tiktoken`: ",
+            "line 2",
+        ),
+        (
+            "tls: { ca: bad.pem }",
+            "bad.yaml:4: `targets[0].tls.ca`: ",
+            "wanted certificates in PEM",
+        ),
+        (
+            "api: template\n    request:\n      body: bad.json",
+            "bad.yaml:6: `targets[0].request.body`: ",
+            "`nonsense`",
+        ),
+    ] {
+        let scheme = if more.starts_with("tls") {
+            "https"
+        } else {
+            "http"
+        };
+        let url = format!("    url: {scheme}://{target}\n    {more}");
+        let spoil = (&*format!("    url: http://{target}"), &*url);
+        write("bad.yaml", &configuration(&target, spoil));
+        for command in [&["check"][..], &["run", "--listen", "127.0.0.1:0"]] {
+            let told = finish(&folder, &[command, &["-c", "bad.yaml"]].concat()).await;
+            assert_eq!(told.code, Some(2), "{told:?}");
+            for part in [place, part, "wanted: "] {
+                assert!(told.stderr.contains(part), "no `{part}` in {}", told.stderr);
+            }
+            let steers = |c: char| c.is_control() && c != '\n';
+            assert!(!told.stderr.contains(steers), "{:?}", told.stderr);
+        }
+    }
+    listener.check();
+}

@@ -218,6 +218,43 @@ async fn a_directory_that_cannot_be_written_ends_it_before_anything_is_sent() {
 }
 
 #[tokio::test]
+async fn a_second_run_into_the_same_records_ends_before_anything_is_sent() {
+    let folder = scratch("run_shared");
+    let server = Simulated::start(&folder).await;
+    let text = configuration(&folder, &server.url, ("", "4s"));
+    let mut daemon = Daemon::start(&folder, &text).await;
+    let target = Untouched::listen();
+    let url = format!("http://{}", target.address());
+    let text = configuration(&folder, &url, ("", "4s"));
+    std::fs::write(folder.join("second.yaml"), text).expect("the folder is ours");
+    let told = finish(&folder, &["run", "-c", "second.yaml"]).await;
+    assert_eq!(told.code, Some(2), "{told:?}");
+    let part = "another run of tokencanary writes its records there";
+    assert!(told.stderr.contains(part), "{}", told.stderr);
+    target.check();
+    daemon.program.terminate(SOON).await;
+    drop(server);
+}
+
+#[tokio::test]
+async fn a_pipe_in_the_place_of_the_records_ends_it() {
+    let folder = scratch("run_pipe");
+    let records = folder.join("records");
+    std::fs::create_dir(&records).expect("the folder is ours");
+    let pipe = records.join("requests.jsonl");
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+    assert!(made.expect("there is `mkfifo`").success());
+    let target = Untouched::listen();
+    let url = format!("http://{}", target.address());
+    let text = configuration(&folder, &url, ("", "4s"));
+    std::fs::write(folder.join("canary.yaml"), text).expect("the folder is ours");
+    let told = finish(&folder, &["run", "-c", "canary.yaml"]).await;
+    assert_eq!(told.code, Some(2), "{told:?}");
+    assert!(told.stderr.contains("is no file"), "{}", told.stderr);
+    target.check();
+}
+
+#[tokio::test]
 async fn a_second_signal_ends_it_at_once() {
     let folder = scratch("run_twice");
     let server = Simulated::start(&folder).await;
