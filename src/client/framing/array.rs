@@ -68,9 +68,11 @@ impl ArrayDecoder {
                         return Ok(());
                     };
                     rest = &rest[start..];
-                    self.place = match rest[0] {
-                        b']' => Place::After,
-                        _ => Place::Element,
+                    self.place = if let Some(behind) = rest.strip_prefix(b"]") {
+                        rest = behind;
+                        Place::After
+                    } else {
+                        Place::Element
                     };
                     self.inside = Inside::default();
                 }

@@ -3,8 +3,8 @@
 //! Usage on each chunk, if it grows as it should → token ids or log probabilities listed in each
 //! chunk → the last usage → the number of chunks. A local tokenizer comes later and elsewhere.
 //!
-//! A count that the response cannot hold is none: more output tokens than bytes came, and more
-//! than were asked for.
+//! A count that the response cannot hold is none: far more output tokens than bytes came, and
+//! more than were asked for.
 
 use crate::client::protocol::{Said, Usage};
 use crate::measurement::{Note, RequestRecord, TokenSource};
@@ -17,6 +17,8 @@ const MAX_ADDED_INPUT: u32 = 1 << 18;
 const MAX_INPUT_FACTOR: u32 = 16;
 /// Numbers of tokens, one on each chunk, whose growth says something.
 const LEAST_NUMBERS: u32 = 3;
+/// So many tokens may show no text, though nobody says so and nobody asked for them.
+const MAX_SILENT: u64 = 4096;
 /// A compressed body unpacks to no more than so many times its size.
 const MAX_UNPACKED: u64 = 1000;
 
@@ -181,8 +183,8 @@ impl Ladder {
     }
 }
 
-/// No response like `record`, with so many answers, holds more output tokens: each token leaves a
-/// byte, or was asked for.
+/// No response like `record`, with so many answers, holds more output tokens: each leaves a byte,
+/// or was asked for, or is one of a few that show nothing.
 fn largest_output(record: &RequestRecord, answers: u32) -> u64 {
     let factor = if record.notes.has(Note::Compressed) {
         MAX_UNPACKED
@@ -190,7 +192,8 @@ fn largest_output(record: &RequestRecord, answers: u32) -> u64 {
         1
     };
     let asked = u64::from(record.tokens.requested_output.unwrap_or(0)) * u64::from(answers);
-    record.bytes.saturating_mul(factor).max(asked)
+    let bytes = record.bytes.saturating_mul(factor);
+    bytes.saturating_add(MAX_SILENT).max(asked)
 }
 
 /// `usage` without counts that cannot be.

@@ -104,6 +104,7 @@ fn path(given: Given<'_>) -> Result<String, Refusal> {
 }
 
 /// Why `text` is no path and query of a request; `None` if it is one.
+#[must_use]
 pub fn wrong_path(text: &str) -> Option<String> {
     /// What RFC 3986 wants written as `%` and two digits; `#` would cut the path off.
     const ENCODED: &str = "\"#<>\\^`{|}";
@@ -253,7 +254,7 @@ mod tests {
             ("$..[?@.type == 'text'].text", true),
             ("$['a..b']['c..d,,,,,'].x", true),
             ("$[0,1,2]", true),
-            ("$..[?@..]", false),
+            ("$..[?@..a]", false),
             ("$..*..*", false),
             ("$[*,*][*,*][*,*][*,*][*,*]", false),
             ("$[?@[?@.a]]", false),

@@ -149,19 +149,23 @@ async fn silent_servers_cost_the_time_of_one_and_no_more_than_their_limits() {
             )
         })
         .collect();
-    let text = |targets: &str| {
-        format!(
-            "targets:\n{targets}probes:\n  - name: p\n    targets: [t0, t1, t2]\n    \
-             arrivals: {{ process: poisson, rate: 0.2/s }}\n    workload: {{ synthetic: {{ \
-             input_tokens: 16, output_tokens: 4 }} }}\n    limits: {{ first_token: 1s }}\n"
-        )
-    };
-    let rows: String = (0..)
+    let rows: Vec<String> = (0..)
         .zip(&targets)
         .map(|(index, rest)| format!("  - {{ name: t{index}, {rest} }}\n"))
         .collect();
-    fs::write(folder.join("check.yaml"), text(&rows)).expect("the folder is ours");
-    let begun = std::time::Instant::now();
+    let text = format!(
+        "targets:
+{}probes:
+  - name: p
+    targets: [t0, t1, t2]
+    arrivals: {{ process: poisson, rate: 0.2/s }}
+    workload: {{ synthetic: {{ input_tokens: 16, output_tokens: 4 }} }}
+    limits: {{ first_token: 1s }}
+",
+        rows.concat()
+    );
+    fs::write(folder.join("check.yaml"), text).expect("the folder is ours");
+    let begun = tokio::time::Instant::now();
     let told = finish(&folder, &["check", "-c", "check.yaml"]).await;
     assert_eq!(told.code, Some(1), "{told:?}");
     assert_eq!(told.stderr.matches("timeout_first_token").count(), 3);

@@ -84,6 +84,8 @@ async fn what_was_due_when_a_stop_came_in_a_stall_has_a_record() {
         let sequences: Vec<u64> = records.iter().map(|record| record.sequence).collect();
         assert_eq!(sequences, (0..80).collect::<Vec<_>>(), "{when_full:?}");
         assert!(!records.iter().any(RequestRecord::is_failure));
-        assert!(refused(&records, RefusedReason::Shutdown) >= 26);
+        let held_back = [RefusedReason::Shutdown, RefusedReason::OwnLag]
+            .map(|reason| refused(&records, reason));
+        assert!(held_back.iter().sum::<usize>() >= 26, "{when_full:?}");
     }
 }

@@ -273,15 +273,15 @@ fn more_tokens_than_bytes_came_is_no_count() {
         requested: Some(requested),
         ..Played::default()
     };
-    let record = asked(4_000).events(&[A, A, FINISH, &usage("4000"), DONE]);
-    check(&record, (Some(4_000), Some(TokenSource::Usage), None), &[]);
-    let record = asked(4_000).events(&[A, A, FINISH, &usage("4001"), DONE]);
+    let record = asked(40_000).events(&[A, A, FINISH, &usage("40000"), DONE]);
+    check(&record, (Some(40_000), Some(TokenSource::Usage), None), &[]);
+    let record = asked(40_000).events(&[A, A, FINISH, &usage("40001"), DONE]);
     assert_eq!(record.tokens.source, Some(TokenSource::Chunks));
     assert!(notes(&record).contains(&Note::BadUsage));
     // Thoughts that were counted and not sent left no bytes.
-    let hidden = r#"{"choices":[],"usage":{"prompt_tokens":5,"completion_tokens":5002,"completion_tokens_details":{"reasoning_tokens":5000}}}"#;
+    let hidden = r#"{"choices":[],"usage":{"prompt_tokens":5,"completion_tokens":50002,"completion_tokens_details":{"reasoning_tokens":50000}}}"#;
     let record = events(&[A, A, FINISH, hidden, DONE]);
-    check(&record, (Some(5_002), Some(TokenSource::Usage), None), &[]);
+    check(&record, (Some(50_002), Some(TokenSource::Usage), None), &[]);
 }
 
 #[test]
