@@ -3,19 +3,23 @@
 //! Every instant is taken before anything is done with what it marks. All limits run from the
 //! start, the gap limit from the last token.
 
+mod call;
 mod failure;
+mod planned;
 mod request;
 mod secrets;
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
-use hyper::body::Incoming;
+use hyper::body::{Body, Incoming};
 use hyper::header::{self, HeaderMap};
 use hyper::{Request, Response};
 
+pub use self::call::{Call, FirstToken};
 use self::failure::{Failed, broken, with_source};
 use self::secrets::Secrets;
 use super::encoding::decoded_start;
@@ -73,18 +77,6 @@ pub struct Client {
     pool: Pool,
     rehearsal: Rehearsal,
     keep_text: bool,
-}
-
-/// One arrival that may go.
-#[derive(Debug)]
-pub struct Call {
-    /// The record so far: due, with a slot.
-    pub record: RequestRecord,
-    /// What to send.
-    pub prompt: Prompt,
-    /// The session it belongs to: with [`ConnectionPolicy::PerSession`] its requests share a
-    /// connection, and a request of no session opens one of its own.
-    pub session: Option<u64>,
 }
 
 /// Whose connections a request may use.
@@ -153,6 +145,8 @@ impl Client {
             mut record,
             prompt,
             session,
+            give_up,
+            first_token,
         } = call;
         let share = Share::of(record.stream.connection, session);
         let request = match self.request(&record, &prompt) {
@@ -182,6 +176,8 @@ impl Client {
             watch: &mut watch,
             start,
             share,
+            give_up,
+            first_token,
         };
         let ended = match kept {
             Some(kept) => exchange.run_on(kept, request, again).await,
@@ -242,6 +238,9 @@ struct Exchange<'c> {
     watch: &'c mut Watch,
     start: MonoTime,
     share: Share,
+    /// After this long from the end of writing it is given up, as planned.
+    give_up: Option<Duration>,
+    first_token: FirstToken,
 }
 
 impl Exchange<'_> {
@@ -315,14 +314,25 @@ impl Exchange<'_> {
     ) -> Result<Result<Response<Incoming>, SendFailure>, Failed> {
         let marks = Arc::clone(connection.marks());
         marks.begin();
-        let (deadline, late) = self.next_deadline();
-        let sent = self.watch.until(deadline, connection.send(request)).await;
+        let length = request.body().size_hint().lower();
+        let sent = {
+            let mut sending = pin!(connection.send(request));
+            loop {
+                let (deadline, late) = self.deadline_of_sending(marks.wrote_all(length));
+                match self.watch.until(deadline, sending.as_mut()).await {
+                    Ok(sent) => break Ok(sent),
+                    Err(Gone::Late)
+                        if late == Outcome::Cancelled && !self.is_given_up(&marks, length) => {}
+                    Err(gone) => break Err(Failed::from((gone, late))),
+                }
+            }
+        };
         let timeline = &mut self.record.timeline;
         timeline.sent_first = marks.first_write();
         timeline.sent = marks.last_write();
         timeline.headers = marks.first_read();
         self.record.reused = Some(connection.is_reused());
-        sent.map_err(|gone| Failed::from((gone, late)))
+        sent
     }
 
     async fn open(&mut self) -> Result<Connection, Failed> {
@@ -352,8 +362,17 @@ impl Exchange<'_> {
         started.map_err(|error| Failed(Outcome::Connect, Some(broken(&with_source(&error)))))
     }
 
-    /// The next limit that can pass, and the outcome it would bring.
+    /// The next limit that can pass, or the planned end, and the outcome it would bring.
     fn next_deadline(&self) -> (MonoTime, Outcome) {
+        let limit = self.next_limit();
+        match self.given_up_at(self.record.timeline.sent) {
+            Some(planned) if planned < limit.0 => (planned, Outcome::Cancelled),
+            _ => limit,
+        }
+    }
+
+    /// The next limit that can pass, and the outcome it would bring.
+    fn next_limit(&self) -> (MonoTime, Outcome) {
         let limits = &self.client.setup.limits;
         let total = (self.start + limits.total, Outcome::TimeoutTotal);
         let step = match self.record.timeline.last_token {
@@ -400,6 +419,7 @@ impl Exchange<'_> {
                         count += data.len() as u64;
                         let read = marks.read_of(count).unwrap_or_else(|| self.no_read());
                         reading.take(&data, read, &mut self.record);
+                        self.first_token.look(self.record.timeline.first_token);
                     }
                 }
                 Ok(Some(Err(error))) => {

@@ -16,7 +16,15 @@ pub struct Slots {
     free: Arc<Semaphore>,
     freed_at: Arc<AtomicU64>,
     numbers: Arc<Mutex<Numbers>>,
+    size: Arc<Mutex<Size>>,
+}
+
+/// How many slots there are.
+#[derive(Debug)]
+struct Size {
     cap: u32,
+    /// Slots in use beyond the cap: they vanish when they are given back.
+    surplus: u32,
 }
 
 /// The numbers of free slots.
@@ -33,8 +41,27 @@ struct Numbers {
 pub struct Slot {
     // Fields are dropped in this order: the number is back before another can be taken.
     number: Number,
-    permit: OwnedSemaphorePermit,
+    permit: Permit,
     freed_at: Arc<AtomicU64>,
+}
+
+/// A place among the slots.
+#[derive(Debug)]
+struct Permit {
+    permit: Option<OwnedSemaphorePermit>,
+    size: Arc<Mutex<Size>>,
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        let mut size = self.size.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(permit) = self.permit.take()
+            && size.surplus > 0
+        {
+            size.surplus -= 1;
+            permit.forget();
+        }
+    }
 }
 
 /// A number that nobody else has until this is dropped.
@@ -74,7 +101,26 @@ impl Slots {
             free: Arc::new(Semaphore::new(cap as usize)),
             freed_at: Arc::new(AtomicU64::new(now.as_nanos())),
             numbers: Arc::default(),
-            cap,
+            size: Arc::new(Mutex::new(Size { cap, surplus: 0 })),
+        }
+    }
+
+    /// Makes it `cap` slots; those that are new are free since `at`. Slots in use stay in use,
+    /// and vanish when they are given back where they are too many.
+    pub fn resize(&self, cap: u32, at: MonoTime) {
+        let mut size = self.size();
+        let before = size.cap;
+        size.cap = cap;
+        if cap >= before {
+            let more = cap - before;
+            let kept = more.min(size.surplus);
+            size.surplus -= kept;
+            self.freed_at.fetch_max(at.as_nanos(), Relaxed);
+            self.free.add_permits((more - kept) as usize);
+        } else {
+            let fewer = before - cap;
+            let gone = self.free.forget_permits(fewer as usize);
+            size.surplus += fewer - u32::try_from(gone).unwrap_or(fewer);
         }
     }
 
@@ -101,20 +147,28 @@ impl Slots {
     /// Slots in use.
     #[must_use]
     pub fn in_use(&self) -> u32 {
-        let free = u32::try_from(self.free.available_permits()).unwrap_or(self.cap);
-        self.cap.saturating_sub(free)
+        let size = self.size();
+        let free = u32::try_from(self.free.available_permits()).unwrap_or(size.cap);
+        (size.cap + size.surplus).saturating_sub(free)
     }
 
     /// All slots, used or not.
     #[must_use]
-    pub const fn cap(&self) -> u32 {
-        self.cap
+    pub fn cap(&self) -> u32 {
+        self.size().cap
+    }
+
+    fn size(&self) -> std::sync::MutexGuard<'_, Size> {
+        self.size.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn slot(&self, permit: OwnedSemaphorePermit) -> Slot {
         Slot {
             number: Number::take(&self.numbers),
-            permit,
+            permit: Permit {
+                permit: Some(permit),
+                size: Arc::clone(&self.size),
+            },
             freed_at: Arc::clone(&self.freed_at),
         }
     }
@@ -156,6 +210,26 @@ mod tests {
             (0, MonoTime::from_nanos(77))
         );
         assert!(slots.try_take().is_some());
+    }
+
+    #[test]
+    fn a_cap_goes_up_at_once_and_down_as_slots_come_back() {
+        let at = MonoTime::from_nanos;
+        let slots = Slots::new(1, at(1));
+        let one = slots.try_take().expect("one is free");
+        slots.resize(3, at(5));
+        assert_eq!((slots.cap(), slots.freed_at()), (3, at(5)));
+        let two = slots.try_take().expect("two are new");
+        slots.resize(1, at(6));
+        assert_eq!((slots.cap(), slots.in_use()), (1, 2));
+        assert!(slots.try_take().is_none(), "the free one is gone at once");
+        one.release(at(7));
+        assert!(slots.try_take().is_none(), "this one was too many");
+        slots.resize(2, at(8));
+        let three = slots.try_take().expect("one more again");
+        two.release(at(9));
+        three.release(at(9));
+        assert_eq!((slots.cap(), slots.in_use()), (2, 0));
     }
 
     #[test]

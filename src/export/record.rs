@@ -14,7 +14,7 @@ use serde::{Serialize, Serializer};
 use crate::clock::{MonoTime, WallAnchor};
 use crate::measurement::{
     Api, CacheMode, ClockSource, ConnectionPolicy, FirstChunk, Notes, Observed, Outcome,
-    RefusedReason, RequestError, RequestRecord, StallRule, StateAt, TokenSource,
+    PhaseKind, RefusedReason, RequestError, RequestRecord, StallRule, StateAt, TokenSource,
 };
 
 /// What the operator may choose about a line.
@@ -59,6 +59,8 @@ fn ms(span: Option<Duration>) -> Option<Ms> {
 struct Line<'a> {
     schema: &'static str,
     sequence: u64,
+    phase: Option<&'a str>,
+    phase_kind: PhaseKind,
     target: &'a str,
     endpoint: &'a str,
     probe: &'a str,
@@ -170,6 +172,8 @@ impl<'a> Line<'a> {
         Self {
             schema: "tokencanary.request/1",
             sequence: record.sequence,
+            phase: record.phase.as_ref().map(|phase| &*phase.name),
+            phase_kind: record.phase.as_ref().map_or(PhaseKind::Profiling, |phase| phase.kind),
             target: &stream.target,
             endpoint: &stream.endpoint,
             probe: &stream.probe,
@@ -228,6 +232,7 @@ const fn every_field_is_written(record: &RequestRecord) {
     let RequestRecord {
         sequence: _,
         stream: _,
+        phase: _,
         ids: _,
         timeline: _,
         reused: _,

@@ -11,6 +11,7 @@ mod chunks;
 mod derive;
 mod notes;
 mod outcome;
+mod phase;
 mod record;
 mod sample;
 mod stream;
@@ -19,6 +20,7 @@ pub use chunks::{Chunk, Chunks};
 pub use derive::StallRule;
 pub use notes::{Note, Notes};
 pub use outcome::{Outcome, RefusedReason};
+pub use phase::{Phase, PhaseKind};
 pub use record::{
     Choices, ClockSource, FirstChunk, RequestError, RequestRecord, Timeline, TokenCounts,
     TokenSource, TraceIds,

@@ -134,7 +134,7 @@ impl Carrier {
             frames.1.feed(bytes, |_, _| ours = true);
         }
         if ours {
-            self.marks.wrote(self.anchor.now());
+            self.marks.wrote(self.anchor.now(), bytes.len());
             self.unflushed = self.bytes.is_tls();
         }
     }
@@ -187,7 +187,7 @@ impl hyper::rt::Write for Carrier {
         }
         if self.unflushed {
             self.unflushed = false;
-            self.marks.wrote(self.anchor.now());
+            self.marks.wrote(self.anchor.now(), 0);
         }
         Poll::Ready(Ok(()))
     }
