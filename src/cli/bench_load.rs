@@ -1,6 +1,6 @@
 //! The flags of `bench` that say when requests are due: processes, caps, ramps, phases.
 //!
-//! Named as AIPerf names them, with two of our own: the shape of ramps, which there is always
+//! Named as `AIPerf` names them, with two of our own: the shape of ramps, which there is always
 //! linear, and a cool-down. Pure, but for the file of a rate series, which is read while flags
 //! are parsed.
 
@@ -126,8 +126,8 @@ pub(super) struct Shape {
     #[arg(long, value_parser = seconds, value_name = "SECONDS", requires = "prefill_concurrency")]
     pub(super) prefill_concurrency_ramp_duration: Option<Duration>,
     /// The way of all ramps.
-    #[arg(long, value_enum, default_value = "linear")]
-    pub(super) ramp_shape: Way,
+    #[arg(long = "ramp-shape", value_enum, default_value = "linear")]
+    pub(super) ramp_way: Way,
     /// Levels of a stepped ramp.
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=10_000), default_value_t = 10)]
     pub(super) ramp_steps: u32,
@@ -260,7 +260,7 @@ impl Shape {
     /// A phase of `kind` without an end.
     fn phase(&self, kind: PhaseKind, values: Values) -> Result<PhaseConfig, String> {
         let arrivals = self.arrivals(values)?;
-        let shape = match self.ramp_shape {
+        let shape = match self.ramp_way {
             Way::Linear => RampShape::Linear,
             Way::Exponential => RampShape::Exponential,
             Way::Stepped => RampShape::Stepped {
@@ -276,9 +276,7 @@ impl Shape {
         Ok(PhaseConfig {
             name: kind.name().to_owned(),
             kind,
-            concurrency: values
-                .concurrency
-                .filter(|_| !arrivals.is_closed_loop()),
+            concurrency: values.concurrency.filter(|_| !arrivals.is_closed_loop()),
             prefill_concurrency: values.prefill_concurrency,
             ramps: Ramps {
                 rate: rate.map(|(rate, over)| Ramp::up_to(rate, over, shape)),

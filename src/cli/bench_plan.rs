@@ -7,8 +7,8 @@ use std::time::Duration;
 use super::bench_load::Shape;
 use crate::app::Extent;
 use crate::config::{
-    Balance, BaseUrl, Config, DEFAULT_STALL, ExportConfig, GovernorConfig, Limits,
-    NetworkConfig, PhaseConfig, ProbeConfig, RequestConfig, Secret, ServerMetrics, TargetConfig, WhenFull,
+    Balance, BaseUrl, Config, DEFAULT_STALL, ExportConfig, GovernorConfig, Limits, NetworkConfig,
+    PhaseConfig, ProbeConfig, RequestConfig, Secret, ServerMetrics, TargetConfig, WhenFull,
     WorkloadConfig,
 };
 use crate::measurement::{Api, CacheMode, ConnectionPolicy};

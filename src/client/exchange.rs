@@ -5,7 +5,7 @@
 
 mod call;
 mod failure;
-mod planned;
+mod limits;
 mod request;
 mod secrets;
 
@@ -360,29 +360,6 @@ impl Exchange<'_> {
             Connection::start(wire, setup.anchor).await
         };
         started.map_err(|error| Failed(Outcome::Connect, Some(broken(&with_source(&error)))))
-    }
-
-    /// The next limit that can pass, or the planned end, and the outcome it would bring.
-    fn next_deadline(&self) -> (MonoTime, Outcome) {
-        let limit = self.next_limit();
-        match self.given_up_at(self.record.timeline.sent) {
-            Some(planned) if planned < limit.0 => (planned, Outcome::Cancelled),
-            _ => limit,
-        }
-    }
-
-    /// The next limit that can pass, and the outcome it would bring.
-    fn next_limit(&self) -> (MonoTime, Outcome) {
-        let limits = &self.client.setup.limits;
-        let total = (self.start + limits.total, Outcome::TimeoutTotal);
-        let step = match self.record.timeline.last_token {
-            _ if !self.record.stream.streaming => None,
-            None => limits
-                .first_token
-                .map(|limit| (self.start + limit, Outcome::TimeoutFirstToken)),
-            Some(last) => limits.gap.map(|limit| (last + limit, Outcome::TimeoutGap)),
-        };
-        step.filter(|step| step.0 < total.0).unwrap_or(total)
     }
 
     /// Reads a success to its end. True if the connection can be used again.

@@ -143,10 +143,7 @@ async fn exchange(scripts: Vec<Script>, setup: Setup) -> Vec<RequestRecord> {
         };
         records.push(
             client
-                .send(
-                    Call::new(record, prompt),
-                    &Cancel::default(),
-                )
+                .send(Call::new(record, prompt), &Cancel::default())
                 .await,
         );
     }

@@ -313,7 +313,11 @@ fn area(points: &[RatePoint], seconds: f64) -> f64 {
         let end = at.min(seconds);
         let width = end - before.0;
         if width > 0.0 {
-            let share = if at.is_finite() { width / (at - before.0) } else { 0.0 };
+            let share = if at.is_finite() {
+                width / (at - before.0)
+            } else {
+                0.0
+            };
             let at_end = before.1 + (rate - before.1) * share;
             sum += width * f64::midpoint(before.1, at_end);
         }

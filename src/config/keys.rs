@@ -373,8 +373,9 @@ const TOKENS: &str = "a whole number of tokens from `1` to `1000000`";
 
 /// All sections, to say where a key that stands in the wrong place belongs.
 pub(super) const TABLES: [&Table; 22] = [
-    &TOP, &TARGET, &TLS, &PROXY, &REQUEST, &TOKENIZER, &PROBE, &ARRIVALS, &POINT, &PHASE, &RAMP, &RAMP_OF, &CANCEL, &WORKLOAD, &SYNTHETIC,
-    &LIMITS, &STALL, &GOVERNOR, &EXPORT, &HTTP, &OTLP, &FILES,
+    &TOP, &TARGET, &TLS, &PROXY, &REQUEST, &TOKENIZER, &PROBE, &ARRIVALS, &POINT, &PHASE, &RAMP,
+    &RAMP_OF, &CANCEL, &WORKLOAD, &SYNTHETIC, &LIMITS, &STALL, &GOVERNOR, &EXPORT, &HTTP, &OTLP,
+    &FILES,
 ];
 
 impl Table {

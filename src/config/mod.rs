@@ -23,10 +23,10 @@ pub use arrivals::{
 pub use diagnostic::{Diagnostic, Diagnostics, Origin, Problem};
 pub use load::{FlagOverride, Format, environment, from_text, load};
 pub use model::{
-    AddressFamily, Balance, Config, DEFAULT_STALL, ExportConfig, FilesConfig,
-    GovernorConfig, HttpConfig, HttpVersion, LengthField, Limits, NetworkConfig, OtlpConfig,
-    ProbeConfig, ProxyConfig, RequestConfig, Secret, ServerMetrics, TargetConfig, TlsConfig,
-    TokenizerConfig, WhenFull, WorkloadConfig,
+    AddressFamily, Balance, Config, DEFAULT_STALL, ExportConfig, FilesConfig, GovernorConfig,
+    HttpConfig, HttpVersion, LengthField, Limits, NetworkConfig, OtlpConfig, ProbeConfig,
+    ProxyConfig, RequestConfig, Secret, ServerMetrics, TargetConfig, TlsConfig, TokenizerConfig,
+    WhenFull, WorkloadConfig,
 };
 pub use url::{BaseUrl, Scheme, UrlError};
 

@@ -10,6 +10,7 @@ use super::load::read;
 use super::*;
 use crate::measurement::{Api, CacheMode, ConnectionPolicy};
 
+mod arrivals;
 mod sources;
 mod targets;
 
@@ -100,6 +101,7 @@ fn every_sample_file_is_good() {
         ("canary.yaml", include_str!("../../config/canary.yaml")),
         ("sidecar.yaml", include_str!("../../config/sidecar.yaml")),
         ("gateway.yaml", include_str!("../../config/gateway.yaml")),
+        ("load.yaml", include_str!("../../config/load.yaml")),
     ] {
         if let Err(found) = from_text(text, Format::Yaml, name) {
             panic!("{found}");

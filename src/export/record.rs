@@ -13,8 +13,8 @@ use serde::{Serialize, Serializer};
 
 use crate::clock::{MonoTime, WallAnchor};
 use crate::measurement::{
-    Api, CacheMode, ClockSource, ConnectionPolicy, FirstChunk, Notes, Observed, Outcome,
-    PhaseKind, RefusedReason, RequestError, RequestRecord, StallRule, StateAt, TokenSource,
+    Api, CacheMode, ClockSource, ConnectionPolicy, FirstChunk, Notes, Observed, Outcome, PhaseKind,
+    RefusedReason, RequestError, RequestRecord, StallRule, StateAt, TokenSource,
 };
 
 /// What the operator may choose about a line.
@@ -59,8 +59,6 @@ fn ms(span: Option<Duration>) -> Option<Ms> {
 struct Line<'a> {
     schema: &'static str,
     sequence: u64,
-    phase: Option<&'a str>,
-    phase_kind: PhaseKind,
     target: &'a str,
     endpoint: &'a str,
     probe: &'a str,
@@ -103,6 +101,8 @@ struct Line<'a> {
     server: Server,
     /// Not read in this version.
     gpu: Option<()>,
+    phase: Option<&'a str>,
+    phase_kind: PhaseKind,
 }
 
 #[derive(Serialize)]
@@ -172,8 +172,6 @@ impl<'a> Line<'a> {
         Self {
             schema: "tokencanary.request/1",
             sequence: record.sequence,
-            phase: record.phase.as_ref().map(|phase| &*phase.name),
-            phase_kind: record.phase.as_ref().map_or(PhaseKind::Profiling, |phase| phase.kind),
             target: &stream.target,
             endpoint: &stream.endpoint,
             probe: &stream.probe,
@@ -222,6 +220,11 @@ impl<'a> Line<'a> {
                 end: None,
             },
             gpu: None,
+            phase: record.phase.as_ref().map(|phase| &*phase.name),
+            phase_kind: record
+                .phase
+                .as_ref()
+                .map_or(PhaseKind::Profiling, |phase| phase.kind),
         }
     }
 }
@@ -338,7 +341,7 @@ mod tests {
 "service_time_ms":43.0,"response_time_ms":45.25,
 "tokens":{"input":130,"output":5,"reasoning":1,"cached":0,"source":"usage","requested_input":128,"requested_output":64},
 "chunks":4,"choices":null,"bytes":31244,"outcome":"ok","http_status":200,"finish_reason":"length","error":null,"certificate_expiry_unix":null,
-"server":{"intended":{"running":3.0,"waiting":0.0,"kv_usage":0.41,"age_ms":180.5},"first_token":null,"end":null},"gpu":null}"#,
+"server":{"intended":{"running":3.0,"waiting":0.0,"kv_usage":0.41,"age_ms":180.5},"first_token":null,"end":null},"gpu":null,"phase":null,"phase_kind":"profiling"}"#,
         );
     }
 
@@ -357,7 +360,7 @@ mod tests {
 "service_time_ms":null,"response_time_ms":null,
 "tokens":{"input":null,"output":null,"reasoning":null,"cached":null,"source":null,"requested_input":null,"requested_output":null},
 "chunks":null,"choices":null,"bytes":null,"outcome":"refused","http_status":null,"finish_reason":null,"error":null,"certificate_expiry_unix":null,
-"server":{"intended":null,"first_token":null,"end":null},"gpu":null}"#,
+"server":{"intended":null,"first_token":null,"end":null},"gpu":null,"phase":null,"phase_kind":"profiling"}"#,
         );
     }
 
@@ -376,7 +379,7 @@ mod tests {
 "service_time_ms":null,"response_time_ms":null,
 "tokens":{"input":null,"output":null,"reasoning":null,"cached":null,"source":null,"requested_input":128,"requested_output":64},
 "chunks":0,"choices":null,"bytes":0,"outcome":"connect","http_status":null,"finish_reason":null,"error":{"kind":"connection refused","message":"tcp connect: \"refused\""},"certificate_expiry_unix":null,
-"server":{"intended":null,"first_token":null,"end":null},"gpu":null}"#,
+"server":{"intended":null,"first_token":null,"end":null},"gpu":null,"phase":null,"phase_kind":"profiling"}"#,
         );
     }
 
@@ -395,7 +398,7 @@ mod tests {
 "service_time_ms":320.1,"response_time_ms":320.1,
 "tokens":{"input":130,"output":64,"reasoning":null,"cached":null,"source":"usage","requested_input":128,"requested_output":64},
 "chunks":0,"choices":null,"bytes":812,"outcome":"ok","http_status":200,"finish_reason":"stop","error":null,"certificate_expiry_unix":null,
-"server":{"intended":{"running":3.0,"waiting":0.0,"kv_usage":0.41,"age_ms":180.5},"first_token":null,"end":null},"gpu":null}"#,
+"server":{"intended":{"running":3.0,"waiting":0.0,"kv_usage":0.41,"age_ms":180.5},"first_token":null,"end":null},"gpu":null,"phase":null,"phase_kind":"profiling"}"#,
         );
     }
 

@@ -111,7 +111,9 @@ impl RequestRecord {
     /// Whether it belongs to what is measured, and not to a warm-up or a cool-down.
     #[must_use]
     pub fn is_measured(&self) -> bool {
-        self.phase.as_ref().is_none_or(|phase| phase.kind.is_measured())
+        self.phase
+            .as_ref()
+            .is_none_or(|phase| phase.kind.is_measured())
     }
 
     /// Whether its latencies may feed a verdict: a success whose times are the server's, neither

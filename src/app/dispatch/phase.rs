@@ -80,7 +80,9 @@ impl PhasePlan {
             start,
             over: &ramps,
         };
-        let own = config.cap().map(|cap| ramping.slots(cap, config.ramps.concurrency));
+        let own = config
+            .cap()
+            .map(|cap| ramping.slots(cap, config.ramps.concurrency));
         let prefill = config
             .prefill_concurrency
             .map(|cap| ramping.slots(cap, config.ramps.prefill_concurrency));
@@ -196,11 +198,7 @@ impl Ramping<'_> {
         let ramp = CapRamp::new(ramp, cap);
         let slots = Slots::new(ramp.first(), self.start);
         let (anchor, start) = (self.shared.anchor, self.start);
-        let (over, stop, moved) = (
-            self.over.clone(),
-            self.shared.stop.clone(),
-            slots.clone(),
-        );
+        let (over, stop, moved) = (self.over.clone(), self.shared.stop.clone(), slots.clone());
         let moving = async move {
             for step in ramp {
                 let at = start + step.after;

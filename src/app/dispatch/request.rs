@@ -150,9 +150,12 @@ impl Request {
             // The place in a closed loop stands for a user, who keeps a connection.
             session: session.or_else(|| held.place().filter(|_| closed_loop).map(u64::from)),
             give_up,
-            first_token: held.prefill().cloned().map_or_else(FirstToken::default, |slot| {
-                FirstToken::new(move |at| slot.release(at))
-            }),
+            first_token: held
+                .prefill()
+                .cloned()
+                .map_or_else(FirstToken::default, |slot| {
+                    FirstToken::new(move |at| slot.release(at))
+                }),
         };
         let client = Arc::clone(&ticket.lane.client);
         ticket.record = client.send(call, &cancel).await;

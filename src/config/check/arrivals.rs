@@ -61,9 +61,8 @@ pub(super) fn arrivals<'a>(
     let arrivals = match process {
         "gamma" => {
             let rate = rate(reader, section);
-            let smoothness = reader.required(section, "smoothness", |given| {
-                given.number(SMOOTHNESS)
-            });
+            let smoothness =
+                reader.required(section, "smoothness", |given| given.number(SMOOTHNESS));
             Arrivals::Gamma {
                 rate: rate?,
                 smoothness: smoothness?,
@@ -155,7 +154,11 @@ fn jitter<'a>(reader: &mut Reader<'a>, section: &Section<'a>) -> Option<Arrivals
 
 fn gaps<'a>(reader: &mut Reader<'a>, section: &Section<'a>) -> Option<Gaps> {
     let smoothness = reader.optional(section, "smoothness", |given| given.number(SMOOTHNESS));
-    let words = [("constant", "constant"), ("poisson", "poisson"), ("gamma", "gamma")];
+    let words = [
+        ("constant", "constant"),
+        ("poisson", "poisson"),
+        ("gamma", "gamma"),
+    ];
     let word = match section.get("gaps") {
         Some(_) => reader.optional(section, "gaps", |given| given.word(&words, &[]))?,
         None => "poisson",
@@ -189,8 +192,9 @@ fn series<'a>(reader: &mut Reader<'a>, section: &Section<'a>) -> Option<Arrivals
         let at = reader.required(&section, "at", |given| {
             let at = given.duration(Duration::ZERO..=LONGEST)?;
             match before {
-                Some(before) if at < before => Err(Refusal::new(Problem::OutOfRange)
-                    .wanted(format!("not before the point before it, at `{}`", shown(before)))),
+                Some(before) if at < before => Err(Refusal::new(Problem::OutOfRange).wanted(
+                    format!("not before the point before it, at `{}`", shown(before)),
+                )),
                 _ => Ok(at),
             }
         });

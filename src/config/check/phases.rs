@@ -6,9 +6,7 @@ use super::super::diagnostic::Problem;
 use super::super::given::{Given, Refusal};
 use super::super::keys;
 use super::super::reader::{Reader, Section};
-use super::super::{
-    Arrivals, Bounds, Cancellation, PhaseConfig, Ramp, RampShape, Ramps,
-};
+use super::super::{Arrivals, Bounds, Cancellation, PhaseConfig, Ramp, RampShape, Ramps};
 use super::arrivals::{LONGEST_GRACE, LONGEST_PHASE, MOST_RATE, arrivals, within};
 use super::{MILLISECOND, MOST_IN_FLIGHT, check_unique, items, name, small};
 use crate::measurement::PhaseKind;
@@ -134,10 +132,7 @@ fn parts<'a>(
         within(given, around.in_flight)
     });
     let cancel = reader.subsection(section, "cancel", &keys::CANCEL);
-    let cancellation = match &cancel {
-        Some(section) => Some(cancellation(reader, section)),
-        None => None,
-    };
+    let cancellation = cancel.map(|section| cancellation(reader, &section));
     let ramp = reader.subsection(section, "ramp", &keys::RAMP);
     let (arrivals, concurrency) = of?;
     let mut phase = PhaseConfig {
@@ -169,9 +164,9 @@ fn cancellation<'a>(reader: &mut Reader<'a>, section: &Section<'a>) -> Option<Ca
 /// The ramps of `phase`, which has no others yet.
 fn ramps<'a>(reader: &mut Reader<'a>, section: &Section<'a>, phase: &PhaseConfig) -> Ramps {
     let rate = match phase.arrivals {
-        Arrivals::Constant { rate }
-        | Arrivals::Poisson { rate }
-        | Arrivals::Gamma { rate, .. } => Some(rate),
+        Arrivals::Constant { rate } | Arrivals::Poisson { rate } | Arrivals::Gamma { rate, .. } => {
+            Some(rate)
+        }
         _ => None,
     };
     let mut read = |key, to: Option<f64>, without| {
@@ -254,7 +249,9 @@ fn ramp<'a>(
 /// Where a ramp begins.
 fn start(given: Given<'_>, is_rate: bool, shape: RampShape) -> Result<f64, Refusal> {
     if !is_rate {
-        return given.whole(1..=MOST_IN_FLIGHT).map(|from| f64::from(small(from)));
+        return given
+            .whole(1..=MOST_IN_FLIGHT)
+            .map(|from| f64::from(small(from)));
     }
     match shape {
         RampShape::Exponential => given.rate(MOST_RATE),

@@ -18,7 +18,9 @@ pub(super) struct Steps {
 #[derive(Debug)]
 enum Spread {
     /// Whether the first arrival, which is due at once, has been given.
-    Constant { begun: bool },
+    Constant {
+        begun: bool,
+    },
     Poisson,
     Gamma(Gamma<f64>),
 }

@@ -74,9 +74,15 @@ pub struct Schedule {
 #[derive(Debug)]
 enum Process {
     /// A process of rate 1 on the clock of the integrated rate.
-    Open { steps: Steps, rate: Profile },
+    Open {
+        steps: Steps,
+        rate: Profile,
+    },
     /// The k-th arrival is in burst ⌊k / size⌋.
-    Burst { size: u32, every: Duration },
+    Burst {
+        size: u32,
+        every: Duration,
+    },
     /// The k-th arrival is `late`, at most twice the jitter, after k · every.
     Jitter {
         every: Duration,

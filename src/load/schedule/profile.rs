@@ -161,10 +161,10 @@ impl Profile {
     pub(super) fn diurnal(rates: Arc<[f64; 24]>, since_midnight: Duration) -> Self {
         let seconds = since_midnight.as_secs_f64() % (24.0 * HOUR);
         let hour = (0..23).find(|hour| seconds < HOUR * f64::from(hour + 1));
-        let hour = hour.unwrap_or(23);
+        let hour: u16 = hour.unwrap_or(23);
         Self::new(Pieces::Days {
             rates,
-            hour: hour as usize,
+            hour: usize::from(hour),
             passed: HOUR.mul_add(-f64::from(hour), seconds),
         })
     }

@@ -37,9 +37,8 @@ impl Played {
             speed,
             gap_cap,
         } = self.rules;
-        let inside = |at: &Duration| {
-            from.is_none_or(|from| *at >= from) && to.is_none_or(|to| *at <= to)
-        };
+        let inside =
+            |at: &Duration| from.is_none_or(|from| *at >= from) && to.is_none_or(|to| *at <= to);
         let recorded = self.times.by_ref().find(inside)?;
         let (before, played) = match self.last {
             Some(last) => last,

@@ -49,7 +49,11 @@ fn times(mut schedule: Schedule) -> Vec<MonoTime> {
 
 /// The first `count` due times of `arrivals`.
 fn open(arrivals: &Arrivals, seed: u64, count: u64) -> Vec<MonoTime> {
-    times(Schedule::new((arrivals, None), span(first(count)), seeded(seed)))
+    times(Schedule::new(
+        (arrivals, None),
+        span(first(count)),
+        seeded(seed),
+    ))
 }
 
 /// Those in whole milliseconds, rounded down.
@@ -101,7 +105,7 @@ fn the_seed_decides_every_arrival_on_any_number_of_threads() {
                 let running: Vec<_> = (0..threads)
                     .map(|_| scope.spawn(|| open(&process, 1, 5_000)))
                     .collect();
-                let joined = running.into_iter().map(|one| one.join());
+                let joined = running.into_iter().map(std::thread::ScopedJoinHandle::join);
                 joined.map(|times| times.expect("no panic")).collect()
             });
             for times in found {

@@ -44,7 +44,12 @@ fn a_series_follows_its_lines_exactly() {
     // 1/s for 10 s, then rising to 3/s within 10 s, then 3/s: 10, 20 and 3 per second.
     let process = series(Gaps::Constant, &[(10, 1.0), (20, 3.0)]);
     let times = in_ms(&open(&process, 0, 34));
-    assert_eq!(times[..11], [0, 1_000, 2_000, 3_000, 4_000, 5_000, 6_000, 7_000, 8_000, 9_000, 10_000]);
+    assert_eq!(
+        times[..11],
+        [
+            0, 1_000, 2_000, 3_000, 4_000, 5_000, 6_000, 7_000, 8_000, 9_000, 10_000
+        ]
+    );
     // In the rise t + t²/10 arrivals are over: of 5 at (−1 + √3)·5 s, of 20 at 10 s.
     assert_eq!(times[15], 13_660);
     assert_eq!(times[30], 20_000);
@@ -70,7 +75,10 @@ fn a_step_in_a_series_is_a_step() {
     // 1/s until 5 s, then 4/s at once.
     let process = series(Gaps::Constant, &[(0, 1.0), (5, 1.0), (5, 4.0)]);
     let times = in_ms(&open(&process, 0, 9));
-    assert_eq!(times, [0, 1_000, 2_000, 3_000, 4_000, 5_000, 5_250, 5_500, 5_750]);
+    assert_eq!(
+        times,
+        [0, 1_000, 2_000, 3_000, 4_000, 5_000, 5_250, 5_500, 5_750]
+    );
 }
 
 #[test]
@@ -84,7 +92,7 @@ fn a_day_has_the_rate_of_each_hour() {
         rates: Arc::new(rates),
     };
     let evening = Span {
-        since_midnight: Duration::from_secs(22 * 3_600 + 1_800),
+        since_midnight: Duration::from_mins(22 * 60 + 30),
         ..span(first(8))
     };
     let times = times(Schedule::new((&process, None), evening, seeded(0)));
@@ -147,13 +155,26 @@ fn no_more_users_begin_than_may_and_those_finish() {
     let turns: Vec<_> = std::iter::from_fn(|| schedule.next(MonoTime::ZERO))
         .map(|arrival| {
             let turn = arrival.turn.expect("it has a user");
-            (arrival.intended.as_nanos() / 1_000_000_000, turn.session, turn.turn)
+            (
+                arrival.intended.as_nanos() / 1_000_000_000,
+                turn.session,
+                turn.turn,
+            )
         })
         .collect();
     // User 1 has one turn behind it. User 2 takes its place; nobody that of user 0.
     assert_eq!(
         turns,
-        [(0, 0, 0), (1, 1, 1), (2, 0, 1), (3, 1, 2), (4, 0, 2), (5, 2, 0), (7, 2, 1), (9, 2, 2)]
+        [
+            (0, 0, 0),
+            (1, 1, 1),
+            (2, 0, 1),
+            (3, 1, 2),
+            (4, 0, 2),
+            (5, 2, 0),
+            (7, 2, 1),
+            (9, 2, 2)
+        ]
     );
 }
 
@@ -170,18 +191,28 @@ fn played(replay: Replay) -> Vec<u64> {
 #[test]
 fn a_recording_is_played_as_it_was_recorded() {
     let plain = Replay::default();
-    assert_eq!(played(plain), [0, 1_000, 1_000, 8_000, 8_500, 28_000, 29_000]);
+    assert_eq!(
+        played(plain),
+        [0, 1_000, 1_000, 8_000, 8_500, 28_000, 29_000]
+    );
     let unshifted = Replay {
         shift: false,
         ..plain
     };
-    assert_eq!(played(unshifted), [2_000, 3_000, 3_000, 10_000, 10_500, 30_000, 31_000]);
+    assert_eq!(
+        played(unshifted),
+        [2_000, 3_000, 3_000, 10_000, 10_500, 30_000, 31_000]
+    );
     let window = Replay {
         from: Some(ms(3_000)),
         to: Some(ms(10_500)),
         ..plain
     };
-    assert_eq!(played(window), [0, 0, 7_000, 7_500], "both ends belong to it");
+    assert_eq!(
+        played(window),
+        [0, 0, 7_000, 7_500],
+        "both ends belong to it"
+    );
     let late = Replay {
         from: Some(ms(4_000)),
         shift: false,
@@ -196,7 +227,10 @@ fn speed_and_capped_gaps_go_together() {
         gap_cap: Some(ms(5_000)),
         ..Replay::default()
     };
-    assert_eq!(played(replay), [0, 1_000, 1_000, 6_000, 6_500, 11_500, 12_500]);
+    assert_eq!(
+        played(replay),
+        [0, 1_000, 1_000, 6_000, 6_500, 11_500, 12_500]
+    );
     let fast = Replay {
         speed: 10.0,
         ..replay
@@ -206,7 +240,10 @@ fn speed_and_capped_gaps_go_together() {
         speed: 0.5,
         ..Replay::default()
     };
-    assert_eq!(played(slow), [0, 2_000, 2_000, 16_000, 17_000, 56_000, 58_000]);
+    assert_eq!(
+        played(slow),
+        [0, 2_000, 2_000, 16_000, 17_000, 56_000, 58_000]
+    );
 }
 
 #[test]
@@ -220,6 +257,12 @@ fn a_recording_that_goes_back_keeps_its_order() {
 fn an_endless_recording_is_read_as_it_is_needed() {
     let times: Times = Box::new((0_u64..).map(ms));
     let mut schedule = Schedule::recorded((times, Replay::default()), span(Bounds::default()));
-    assert_eq!(schedule.next(MonoTime::ZERO).map(|one| one.intended), Some(at(0)));
-    assert_eq!(schedule.next(MonoTime::ZERO).map(|one| one.intended), Some(at(1)));
+    assert_eq!(
+        schedule.next(MonoTime::ZERO).map(|one| one.intended),
+        Some(at(0))
+    );
+    assert_eq!(
+        schedule.next(MonoTime::ZERO).map(|one| one.intended),
+        Some(at(1))
+    );
 }

@@ -57,7 +57,13 @@ fn an_exponential_ramp_grows_by_a_factor() {
     // t = 3·log2(1 + k·ln 2 / 3), and from 12 s on 15·3/ln 2 = 64.921276840 + 16 per second.
     close(
         &found,
-        &[2.832_767_823, 5.746_664_490, 11.942_033_752, 12.004_920_197, 13.004_920_197],
+        &[
+            2.832_767_823,
+            5.746_664_490,
+            11.942_033_752,
+            12.004_920_197,
+            13.004_920_197,
+        ],
     );
 }
 
@@ -71,18 +77,24 @@ fn a_stepped_ramp_has_levels() {
     );
 }
 
-fn cap(from: f64, to: u32, shape: RampShape) -> (u32, Vec<(u64, u32)>) {
+fn cap(from: f64, to: u32, shape: RampShape) -> (u32, Vec<(u128, u32)>) {
     let ramp = CapRamp::new(ramp(from, 12, shape), to);
-    let steps = ramp
-        .clone()
-        .map(|step| ((step.after.as_secs_f64() * 1e3).round() as u64, step.cap));
+    let steps = ramp.clone().map(|step| {
+        (
+            (step.after + Duration::from_micros(500)).as_millis(),
+            step.cap,
+        )
+    });
     (ramp.first(), steps.collect())
 }
 
 #[test]
 fn a_cap_follows_a_line() {
     let up = cap(1.0, 5, RampShape::Linear);
-    assert_eq!(up, (1, vec![(3_000, 2), (6_000, 3), (9_000, 4), (12_000, 5)]));
+    assert_eq!(
+        up,
+        (1, vec![(3_000, 2), (6_000, 3), (9_000, 4), (12_000, 5)])
+    );
     let down = cap(4.0, 1, RampShape::Linear);
     assert_eq!(down, (4, vec![(4_000, 3), (8_000, 2), (12_000, 1)]));
     assert_eq!(cap(3.0, 3, RampShape::Linear), (3, vec![]));
@@ -93,7 +105,15 @@ fn a_cap_grows_by_a_factor() {
     // 1, 2, 4, 8 at 0, 4, 8 and 12 s; 3 at 4·log2(3) s and so on.
     let (first, steps) = cap(1.0, 8, RampShape::Exponential);
     assert_eq!(first, 1);
-    let expected = [(4_000, 2), (6_340, 3), (8_000, 4), (9_288, 5), (10_340, 6), (11_229, 7), (12_000, 8)];
+    let expected = [
+        (4_000, 2),
+        (6_340, 3),
+        (8_000, 4),
+        (9_288, 5),
+        (10_340, 6),
+        (11_229, 7),
+        (12_000, 8),
+    ];
     assert_eq!(steps, expected);
 }
 

@@ -18,16 +18,20 @@ const NEVER: f64 = 2.693;
 /// Of 200 seeds at 1 %, more than this happens once in 5,000 times.
 const MOST_FAILED: usize = 8;
 
+fn float(count: usize) -> f64 {
+    f64::from(u32::try_from(count).expect("samples are small"))
+}
+
 /// The largest distance between the sample and `cdf`, times √n.
 fn distance(mut values: Vec<f64>, cdf: impl Fn(f64) -> f64) -> f64 {
     values.sort_by(f64::total_cmp);
-    let n = values.len() as f64;
+    let n = float(values.len());
     let mut most = 0.0_f64;
     for (index, value) in values.iter().enumerate() {
         let expected = cdf(*value);
         most = most
-            .max(expected - index as f64 / n)
-            .max((index + 1) as f64 / n - expected);
+            .max(expected - float(index) / n)
+            .max(float(index + 1) / n - expected);
     }
     most * n.sqrt()
 }
@@ -107,7 +111,11 @@ fn erf(x: f64) -> f64 {
 
 #[test]
 fn the_error_function_of_the_tests_is_right() {
-    for (x, expected) in [(0.5, 0.520_499_877_8), (1.0, 0.842_700_792_9), (2.0, 0.995_322_265_0)] {
+    for (x, expected) in [
+        (0.5, 0.520_499_877_8),
+        (1.0, 0.842_700_792_9),
+        (2.0, 0.995_322_265_0),
+    ] {
         assert!((erf(x) - expected).abs() < 1e-9);
     }
 }
@@ -231,7 +239,7 @@ fn the_number_of_poisson_arrivals_has_the_variance_of_poisson() {
     let process = series(Gaps::Poisson, &[(0, 0.0), (100, 2.0)]);
     // 100 on average, in 2,000 runs.
     let counts: Vec<f64> = (0..2_000)
-        .map(|seed| stretch(&process, seed, (100, 0)).len() as f64)
+        .map(|seed| float(stretch(&process, seed, (100, 0)).len()))
         .collect();
     let mean = counts.iter().sum::<f64>() / 2_000.0;
     let variance = counts.iter().map(|n| (n - 100.0).powi(2)).sum::<f64>() / 2_000.0;

@@ -13,7 +13,10 @@ async fn bursts_reach_the_server_together() {
 async fn jitter_stays_around_its_grid() {
     let keys = "  arrivals: { process: jitter, every: 10s, jitter: 3s }";
     let received = probe(keys, Some(200), slow(1)).await.received();
-    let late: Vec<u64> = (0..).zip(&received).map(|(k, at)| at - 10_000 * k).collect();
+    let late: Vec<u64> = (0..)
+        .zip(&received)
+        .map(|(k, at)| at - 10_000 * k)
+        .collect();
     assert!(late.iter().all(|late| *late <= 6_000), "{late:?}");
     let mean = late.iter().sum::<u64>() / 200;
     // 3 s ± 5 errors of 122 ms.
@@ -42,7 +45,9 @@ async fn a_day_has_its_hours() {
     }
     // Only in odd hours: then all arrivals of two days lie in 24 hours, one every two minutes.
     let rates = ["0/h", "30/h"].repeat(12).join(", ");
-    let keys = format!("  arrivals: {{ process: diurnal, gaps: gamma, smoothness: 100, rates: [{rates}] }}");
+    let keys = format!(
+        "  arrivals: {{ process: diurnal, gaps: gamma, smoothness: 100, rates: [{rates}] }}"
+    );
     let received = probe(&keys, Some(720), slow(1)).await.received();
     let last = received.last().expect("some came") / 3_600_000;
     assert!((45..=49).contains(&last), "{last} h");
@@ -75,7 +80,10 @@ async fn ramps_of_a_probe_are_followed() {
   ramp: { rate: { from: 2/s, over: 8s, shape: linear } }";
     let received = probe(keys, Some(60), slow(1)).await.received();
     // 2·t + t²/2 arrivals are over at t ≤ 8 s.
-    assert_eq!((received[6], received[16], received[48]), (2_000, 4_000, 8_000));
+    assert_eq!(
+        (received[6], received[16], received[48]),
+        (2_000, 4_000, 8_000)
+    );
     let keys = "  arrivals: { process: closed, concurrency: 10 }
   ramp: { concurrency: { from: 4, over: 3s, shape: stepped, steps: 3 } }";
     let engine = probe(keys, Some(500), slow(98)).await.engine();
@@ -100,7 +108,11 @@ async fn any_number_of_phases_follow_each_other() {
     ];
     assert_eq!(left.received(), expected);
     let summary = left.report.summary.as_ref().expect("it was asked for");
-    let told: Vec<_> = summary.phases.iter().map(|(name, phase)| (name.to_owned(), phase.records)).collect();
+    let told: Vec<_> = summary
+        .phases
+        .iter()
+        .map(|(name, phase)| (name.to_owned(), phase.records))
+        .collect();
     let expected = [("high", 5), ("low", 4), ("out", 2), ("warm", 3)];
     assert_eq!(told, expected.map(|(name, count)| (name.to_owned(), count)));
     assert_eq!(summary.records, 9);

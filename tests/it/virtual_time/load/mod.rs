@@ -59,7 +59,7 @@ probes:
 - name: probe
   targets: [sim]
   workload: {{ synthetic: {{ input_tokens: 8, output_tokens: 3 }} }}
-  limits: {{ first_token: 60s, gap: 60s, total: 60s }}
+  limits: {{ first_token: 20s, gap: 60s, total: 60s }}
 {keys}
 "
     );
@@ -114,17 +114,24 @@ fn outcomes(records: &[RequestRecord], outcome: Outcome) -> usize {
 }
 
 fn refused(records: &[RequestRecord], reason: RefusedReason) -> usize {
-    let of = records.iter().filter(|record| record.refused == Some(reason));
+    let of = records
+        .iter()
+        .filter(|record| record.refused == Some(reason));
     of.count()
+}
+
+/// A count of a test, which is small.
+fn float(count: u64) -> f64 {
+    f64::from(u32::try_from(count).expect("below 2^32"))
 }
 
 /// Squared deviation of the gaps over their squared mean.
 fn dispersion(received: &[u64]) -> f64 {
     let gaps: Vec<f64> = received
         .windows(2)
-        .map(|pair| (pair[1] - pair[0]) as f64)
+        .map(|pair| float(pair[1] - pair[0]))
         .collect();
-    let n = gaps.len() as f64;
+    let n = float(gaps.len() as u64);
     let mean = gaps.iter().sum::<f64>() / n;
     let variance = gaps.iter().map(|gap| (gap - mean).powi(2)).sum::<f64>() / n;
     variance / (mean * mean)

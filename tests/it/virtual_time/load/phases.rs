@@ -6,7 +6,10 @@ use super::*;
 async fn a_warm_up_comes_first_and_is_not_measured() {
     let flags = "--concurrency 1 --request-count 6 --warmup-request-count 4 --warmup-concurrency 2";
     let left = bench(flags, slow(98)).await;
-    assert_eq!(left.received(), [0, 0, 100, 100, 200, 300, 400, 500, 600, 700]);
+    assert_eq!(
+        left.received(),
+        [0, 0, 100, 100, 200, 300, 400, 500, 600, 700]
+    );
     let summary = left.report.summary.as_ref().expect("it was asked for");
     assert_eq!(summary.records, 6);
     let told: Vec<(String, u64)> = summary
@@ -14,8 +17,14 @@ async fn a_warm_up_comes_first_and_is_not_measured() {
         .iter()
         .map(|(name, phase)| (name.to_owned(), phase.records))
         .collect();
-    assert_eq!(told, [("profiling".to_owned(), 6), ("warm_up".to_owned(), 4)]);
-    assert_eq!(summary.metrics.ttft.as_ref().map(|ttft| ttft.count), Some(6));
+    assert_eq!(
+        told,
+        [("profiling".to_owned(), 6), ("warm_up".to_owned(), 4)]
+    );
+    assert_eq!(
+        summary.metrics.ttft.as_ref().map(|ttft| ttft.count),
+        Some(6)
+    );
     let live = left.live.lock().expect("not poisoned");
     let totals = live.streams()[0].totals();
     assert_eq!(totals.arrivals(), 10, "every arrival is counted");
@@ -60,7 +69,10 @@ async fn after_the_grace_period_requests_are_cancelled_and_arrivals_refused() {
     assert_eq!(records[0].timeline.end.map(in_ms), Some(1_500));
     assert_eq!(left.received(), [0]);
     let summary = left.report.summary.as_ref().expect("it was asked for");
-    assert_eq!(summary.response_time_or_failure.never, 9, "the server was too slow for them");
+    assert_eq!(
+        summary.response_time_or_failure.never, 9,
+        "the server was too slow for them"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -74,10 +86,15 @@ async fn grace_may_last_as_long_as_it_takes() {
 
 #[tokio::test(start_paused = true)]
 async fn a_cool_down_keeps_the_load_up() {
-    let flags = "--request-rate 10 --arrival-pattern constant --benchmark-duration 1 --cooldown-duration 1";
+    let flags =
+        "--request-rate 10 --arrival-pattern constant --benchmark-duration 1 --cooldown-duration 1";
     let left = bench(flags, slow(298)).await;
     let expected: Vec<u64> = (0..20).map(|k| 100 * k).collect();
-    assert_eq!(left.received(), expected, "without a gap between the phases");
+    assert_eq!(
+        left.received(),
+        expected,
+        "without a gap between the phases"
+    );
     let records = left.records();
     let measured = records.iter().filter(|record| record.is_measured()).count();
     assert_eq!(measured, 10);
@@ -98,7 +115,11 @@ async fn a_planned_cancellation_comes_so_long_after_the_request_was_written() {
         assert!(!record.is_failure(), "it counts for nobody");
     }
     for one in left.engine() {
-        assert_eq!((one.finished, one.tokens.len()), (None, 0), "the server saw us go");
+        assert_eq!(
+            (one.finished, one.tokens.len()),
+            (None, 0),
+            "the server saw us go"
+        );
     }
     assert_eq!(left.received(), [0, 50, 100, 150, 200]);
 }
@@ -118,7 +139,11 @@ async fn a_share_of_requests_is_cancelled_and_none_of_a_warm_up() {
     let flags = "--concurrency 4 --request-count 1000 --warmup-request-count 100 --request-cancellation-rate 30";
     let left = bench(flags, slow(8)).await;
     let summary = left.report.summary.as_ref().expect("it was asked for");
-    let cancelled = summary.outcomes.get("cancelled").copied().unwrap_or_default();
+    let cancelled = summary
+        .outcomes
+        .get("cancelled")
+        .copied()
+        .unwrap_or_default();
     // 300 ± 5 deviations of 14.5.
     assert!((228..=372).contains(&cancelled), "{cancelled}");
     assert_eq!(summary.outcomes.get("ok").copied(), Some(1_000 - cancelled));

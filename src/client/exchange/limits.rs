@@ -1,7 +1,8 @@
-//! The planned end of a request: so long after it was written.
+//! When a request is given up: its limits, and its planned end so long after it was written.
 //!
 //! Nobody tells when the last byte has left, since another task writes. So while there is no
-//! response the timer looks again: never later than planned, at most a millisecond early.
+//! response the timer looks again when the planned end may have come; a plan of less than a
+//! millisecond is looked at every millisecond.
 
 use std::time::Duration;
 
@@ -14,6 +15,29 @@ use crate::transport::Marks;
 const LOOK: Duration = Duration::from_millis(1);
 
 impl Exchange<'_> {
+    /// The next limit that can pass, or the planned end, and the outcome it would bring.
+    pub(super) fn next_deadline(&self) -> (MonoTime, Outcome) {
+        let limit = self.next_limit();
+        match self.given_up_at(self.record.timeline.sent) {
+            Some(planned) if planned < limit.0 => (planned, Outcome::Cancelled),
+            _ => limit,
+        }
+    }
+
+    /// The next limit that can pass, and the outcome it would bring.
+    fn next_limit(&self) -> (MonoTime, Outcome) {
+        let limits = &self.client.setup.limits;
+        let total = (self.start + limits.total, Outcome::TimeoutTotal);
+        let step = match self.record.timeline.last_token {
+            _ if !self.record.stream.streaming => None,
+            None => limits
+                .first_token
+                .map(|limit| (self.start + limit, Outcome::TimeoutFirstToken)),
+            Some(last) => limits.gap.map(|limit| (last + limit, Outcome::TimeoutGap)),
+        };
+        step.filter(|step| step.0 < total.0).unwrap_or(total)
+    }
+
     /// When it is given up, if it was written at `written`.
     pub(super) fn given_up_at(&self, written: Option<MonoTime>) -> Option<MonoTime> {
         Some(written? + self.give_up?)
