@@ -106,11 +106,11 @@ fn each_process_takes_its_keys() {
 fn keys_of_another_process_are_refused() {
     refused(
         "  arrivals: { process: closed, concurrency: 3, rate: 1/s, every: 2s }",
-        "c.yaml:7: `probes[0].arrivals.every`: does not go together
-  given: `2s`
-  hint: `process: closed` takes `concurrency`
-c.yaml:7: `probes[0].arrivals.rate`: does not go together
+        "c.yaml:7: `probes[0].arrivals.rate`: does not go together
   given: `1/s`
+  hint: `process: closed` takes `concurrency`
+c.yaml:7: `probes[0].arrivals.every`: does not go together
+  given: `2s`
   hint: `process: closed` takes `concurrency`",
     );
     refused(
@@ -189,12 +189,12 @@ fn ramps_lead_to_something() {
     refused(
         "  arrivals: { process: burst, size: 1, every: 1s }
   ramp: { rate: { over: 1s }, concurrency: { over: 1s } }",
-        "c.yaml:8: `probes[0].ramp.concurrency`: does not go together
+        "c.yaml:8: `probes[0].ramp.rate`: does not go together
   given: a section
-  hint: there is no `concurrency` that it could lead to
-c.yaml:8: `probes[0].ramp.rate`: does not go together
+  hint: only `constant`, `poisson` and `gamma` have a rate that a ramp can lead to
+c.yaml:8: `probes[0].ramp.concurrency`: does not go together
   given: a section
-  hint: only `constant`, `poisson` and `gamma` have a rate that a ramp can lead to",
+  hint: there is no `concurrency` that it could lead to",
     );
     refused(
         "  arrivals: { process: poisson, rate: 1/s }
@@ -241,12 +241,12 @@ c.yaml:9: `probes[0].phases[0].arrivals.concurrency`: out of range
   given: `51`
   wanted: at most `governor.in_flight`, which is `50`
   hint: raise `governor.in_flight`
-c.yaml:10: `probes[0].phases[1].cancel.share`: out of range
-  given: `0%`
-  wanted: above `0%`, at most `100%`
 c.yaml:10: `probes[0].phases[1].grace`: does not go together
   given: `2s`
   wanted: `duration` beside it: the grace period begins when that is over
+c.yaml:10: `probes[0].phases[1].cancel.share`: out of range
+  given: `0%`
+  wanted: above `0%`, at most `100%`
 c.yaml:10: `probes[0].phases[1].name`: given twice
   given: `a`
   wanted: a name of its own
