@@ -81,6 +81,21 @@ impl TimeAnchor {
         }
     }
 
+    /// Whether the clock of the runtime of the caller is the system's, and not a paused one.
+    #[must_use]
+    pub fn is_real() -> bool {
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "what tokio's clock is compared with, to know whether it stands"
+        )]
+        let [before, read, after] = [
+            std::time::Instant::now(),
+            Instant::now().into_std(),
+            std::time::Instant::now(),
+        ];
+        (before..=after).contains(&read)
+    }
+
     /// The instant of this call.
     #[must_use]
     pub fn now(&self) -> MonoTime {

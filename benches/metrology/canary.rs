@@ -74,7 +74,7 @@ impl Canary {
     async fn request(&self) -> One {
         let (record, prompt) = self.due();
         self.client.rehearse(record.clone(), &prompt).await;
-        let record = self.send(call(record, prompt)).await;
+        let record = self.send(Call::new(record, prompt)).await;
         One {
             request: record.ids.request_id(),
             ttft: micros(record.ttft().expect("a token came")),
@@ -86,7 +86,7 @@ impl Canary {
     #[allow(dead_code, reason = "not every benchmark asks so")]
     pub(crate) async fn record(&self) -> RequestRecord {
         let (record, prompt) = self.due();
-        self.send(call(record, prompt)).await
+        self.send(Call::new(record, prompt)).await
     }
 
     /// The clock of its records.
@@ -115,13 +115,5 @@ impl Canary {
         let record = self.client.send(call, &Cancel::default()).await;
         assert_eq!(record.outcome, Outcome::Ok, "{:?}", record.error);
         record
-    }
-}
-
-fn call(record: RequestRecord, prompt: Prompt) -> Call {
-    Call {
-        record,
-        prompt,
-        session: None,
     }
 }

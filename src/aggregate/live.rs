@@ -118,8 +118,10 @@ impl Live {
             return;
         };
         stream.totals.observe(&observed, stream.rules.stall);
-        for windows in &mut stream.windows {
-            windows.observe(&observed);
+        if observed.record.is_measured() {
+            for windows in &mut stream.windows {
+                windows.observe(&observed);
+            }
         }
         if self.last.len() == LAST_REQUESTS {
             self.last.pop_front();

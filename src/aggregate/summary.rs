@@ -12,6 +12,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::measure::{Measure, Reading, shows_tokens};
+use super::phases::Phases;
 pub use super::stats::Stats;
 use super::stats::Values;
 use super::wire::WireTotals;
@@ -35,10 +36,13 @@ pub struct Summary {
     pub schema: &'static str,
     /// Whether arrivals waited for their predecessors: then response time cannot show omission.
     pub closed_loop: bool,
-    /// All records.
+    /// All records that are measured.
     pub records: u64,
     /// Records by outcome, those that occurred.
     pub outcomes: BTreeMap<&'static str, u64>,
+    /// Records of each phase, those of warm-up and cool-down included, which are in nothing else.
+    #[serde(skip_serializing_if = "Phases::is_empty")]
+    pub phases: Phases,
     /// Records whose own lag is too large for a verdict.
     pub lagged: u64,
     /// Statistics of each metric that has values.
@@ -150,6 +154,7 @@ const LATENCIES: [Measure; 10] = [
 pub struct SummaryBuilder {
     closed_loop: bool,
     outcomes: [u64; Outcome::ALL.len()],
+    phases: Phases,
     lagged: u64,
     /// In the order of [`LATENCIES`].
     latencies: [Values; LATENCIES.len()],
@@ -179,6 +184,7 @@ impl SummaryBuilder {
         Self {
             closed_loop: streams.iter().any(|stream| stream.closed_loop),
             outcomes: [0; Outcome::ALL.len()],
+            phases: Phases::default(),
             lagged: 0,
             latencies: std::array::from_fn(|_| values()),
             chunk_gap: values(),
@@ -197,6 +203,10 @@ impl SummaryBuilder {
     /// Adds one record.
     pub fn observe(&mut self, observed: &Observed) {
         let record = &observed.record;
+        self.phases.observe(record);
+        if !record.is_measured() {
+            return;
+        }
         self.outcomes[record.outcome as usize] += 1;
         self.lagged += u64::from(record.is_lagged());
         self.observe_span(record);
@@ -278,6 +288,7 @@ impl SummaryBuilder {
                 .filter(|(_, count)| *count > 0)
                 .map(|(outcome, count)| (outcome.name(), count))
                 .collect(),
+            phases: self.phases,
             lagged: self.lagged,
             ttft_or_failure: FailureAware::of(ttft_or_failure),
             response_time_or_failure: FailureAware::of(response_time_or_failure),

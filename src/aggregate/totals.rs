@@ -23,6 +23,7 @@ pub struct Totals {
     requests: Vec<(Outcome, Option<u16>, u64)>,
     statuses_dropped: u64,
     arrivals: u64,
+    measured_ok: u64,
     refused: [u64; RefusedReason::ALL.len()],
     stalls: u64,
     input_tokens: u64,
@@ -42,6 +43,7 @@ impl Totals {
             requests: Vec::with_capacity(MAX_STATUSES + Outcome::ALL.len()),
             statuses_dropped: 0,
             arrivals: 0,
+            measured_ok: 0,
             refused: [0; RefusedReason::ALL.len()],
             stalls: 0,
             input_tokens: 0,
@@ -68,6 +70,14 @@ impl Totals {
         }
         self.replaced += u64::from(record.replaced_connection);
         self.wire.observe(record);
+        if record.is_measured() {
+            self.measure(record, stall);
+        }
+    }
+
+    /// What makes a record part of the latencies. Those of a warm-up are none.
+    fn measure(&mut self, record: &RequestRecord, stall: StallRule) {
+        self.measured_ok += u64::from(record.outcome == Outcome::Ok);
         if record.outcome != Outcome::Cancelled {
             self.stalls += as_u64(record.stalls(stall).len());
         }
@@ -208,7 +218,7 @@ impl Totals {
     /// failures. `None` if none does.
     #[must_use]
     pub fn failure_share(&self) -> Option<f64> {
-        let counted = self.by_outcome(Outcome::Ok) + self.failures();
+        let counted = self.measured_ok + self.failures();
         (counted > 0).then(|| rank::count(self.failures()) / rank::count(counted))
     }
 }

@@ -3,6 +3,7 @@
 //! The only place where random sources are seeded: arrivals and prompts from the run's seed,
 //! ids and the beginnings of cold prompts afresh each time.
 
+use std::collections::VecDeque;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 
@@ -15,7 +16,7 @@ use tokio::sync::mpsc;
 use tokio_util::task::TaskTracker;
 
 use super::aside::{Asking, page_at, page_elsewhere};
-use super::dispatch::{Dispatch, Shared, Stop};
+use super::dispatch::{Dispatch, PhasePlan, Rules, Shared, Stop};
 use super::exporters::{self, ExporterTask};
 use super::join::{Join, Known};
 use super::lanes::{Lane, Lanes, Load};
@@ -26,16 +27,15 @@ use super::{App, Extent, Outputs, Setup};
 use crate::aggregate::{Live, SampleRing, StreamRules, SummaryBuilder};
 use crate::client::Cancel;
 use crate::clock::TimeAnchor;
-use crate::config::{Arrivals, Config, ProbeConfig, ServerMetrics, TargetConfig};
+use crate::config::{Config, PhaseConfig, ProbeConfig, ServerMetrics, TargetConfig};
 use crate::control::{Governor, Slots};
-use crate::load::schedule::{Schedule, Span};
 use crate::load::workload::{Sources, Workload};
-use crate::measurement::{RequestRecord, Stream, TraceIds};
+use crate::measurement::{Phase, RequestRecord, Stream, TraceIds};
 use crate::scrape::Poll;
 use crate::telemetry::SelfMetrics;
 use crate::transport::Connect;
 
-/// Finished records that wait to be joined; a full queue delays the next arrivals, visibly.
+/// Records without a request in flight that wait, for a slot or to be joined; a full queue delays the next arrivals, visibly.
 const RECORDS: usize = 2048;
 /// Samples that wait to be joined.
 const SAMPLES: usize = 256;
@@ -47,7 +47,7 @@ const MAX_SAMPLES: usize = 100_000;
 /// The seed of one random source of one stream.
 fn seeded(seed: u64, stream: &Stream, purpose: u64) -> StdRng {
     StdRng::seed_from_u64(
-        seed ^ (u64::from(stream.id.0) << 8 | purpose).wrapping_mul(0x9E37_79B9_7F4A_7C15),
+        seed ^ (u64::from(stream.id.0) << 12 | purpose).wrapping_mul(0x9E37_79B9_7F4A_7C15),
     )
 }
 
@@ -93,7 +93,7 @@ impl App {
         let own = SelfMetrics::new().context("self metrics")?;
         let seed = config.seed.unwrap_or_else(draw_seed);
         let plans = streams(&config)?;
-        let (records, records_in) = mpsc::channel(RECORDS);
+        let (records, records_in) = mpsc::channel(room_for_records(&config));
         let shared = shared(&config, anchor, (records, measuring));
         let slots = slots(&config, anchor);
         let loads = loads(&config);
@@ -133,11 +133,15 @@ impl App {
             live: Arc::clone(&join.live),
             own,
             listener: outputs.listener,
-            grace: extent.grace,
             join,
             config,
         })
     }
+}
+
+/// Records that are under way or wait to be joined: every request in flight has a place.
+fn room_for_records(config: &Config) -> usize {
+    RECORDS + config.governor.in_flight as usize * config.targets.len()
 }
 
 fn shared(
@@ -252,16 +256,6 @@ impl Parts<'_> {
                 })
             })
             .collect::<anyhow::Result<Vec<_>>>()?;
-        let start = anchor.now();
-        let loop_slots = match probe.arrivals {
-            Arrivals::Closed { concurrency } => Some(Slots::new(concurrency, start)),
-            Arrivals::Constant { .. } | Arrivals::Poisson { .. } => None,
-        };
-        let span = Span {
-            start,
-            end: self.extent.duration.map(|limit| start + limit),
-            count: self.extent.count,
-        };
         let sources = Sources {
             seeded: seeded(self.seed, stream, 1),
             fresh: rand::make_rng(),
@@ -269,15 +263,38 @@ impl Parts<'_> {
         Ok(Dispatch {
             shared: self.shared.clone(),
             lanes: Lanes::new(lanes, target.balance, seeded(self.seed, stream, 2)),
-            schedule: Schedule::new(probe.arrivals, span, seeded(self.seed, stream, 0)),
+            phases: self.phases(probe, stream),
+            rules: Rules {
+                when_full: probe.when_full,
+                patience: (!self.extent.patient).then_some(probe.limits.total),
+                target_slots: slots[stream.target_index].clone(),
+            },
             workload: Workload::new(probe.workload, sources),
-            when_full: probe.when_full,
-            patience: (!self.extent.patient).then_some(probe.limits.total),
-            target_slots: slots[stream.target_index].clone(),
-            loop_slots,
             ledger: Ledger::default(),
             ids: rand::make_rng(),
         })
+    }
+
+    /// The phases of `probe`, whose first stream is `stream`.
+    fn phases(&self, probe: &ProbeConfig, stream: &Stream) -> VecDeque<PhasePlan> {
+        let plan = |(index, config): (u64, &PhaseConfig)| {
+            let mut config = config.clone();
+            if config.bounds.is_endless() {
+                config.bounds.requests = self.extent.count;
+                config.bounds.duration = self.extent.duration;
+            }
+            let tag = Phase {
+                name: config.name.as_str().into(),
+                kind: config.kind,
+            };
+            PhasePlan {
+                config,
+                tag: (probe.phases.len() > 1).then(|| Arc::new(tag)),
+                arrivals: seeded(self.seed, stream, index << 2),
+                chance: seeded(self.seed, stream, index << 2 | 3),
+            }
+        };
+        (0..).zip(&probe.phases).map(plan).collect()
     }
 }
 

@@ -127,11 +127,7 @@ async fn ask(
     let now = anchor.now();
     let mut record = RequestRecord::due(0, Arc::clone(&plan.stream), fresh_ids(), now);
     record.timeline.slot_free = Some(now);
-    let call = Call {
-        record,
-        prompt,
-        session: None,
-    };
+    let call = Call::new(record, prompt);
     let record = client.send(call, &Cancel::default()).await;
     Observed {
         record,

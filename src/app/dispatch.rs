@@ -6,6 +6,12 @@
 //! the refusal is the server's doing only if we came to the arrival in time.
 //! A closed loop takes its slots first and is due then.
 
+mod gate;
+mod pacer;
+mod phase;
+mod request;
+
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -17,27 +23,26 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::lanes::{Flight, Lane, Lanes};
+use self::gate::Gate;
+use self::pacer::Pacer;
+use self::phase::Phase;
+pub(super) use self::phase::{PhasePlan, Rules};
+use self::request::{Due, Ticket};
+use super::lanes::{Lane, Lanes};
 use super::ledger::Ledger;
-use crate::client::{Call, Cancel, Client};
+use crate::client::Cancel;
 use crate::clock::{MonoTime, TimeAnchor};
 use crate::config::WhenFull;
-use crate::control::{Governor, Reservation, Slot, Slots};
-use crate::load::schedule::Schedule;
+use crate::control::{Governor, Slots};
+use crate::load::schedule::Arrival;
 use crate::load::workload::{Prompt, Workload};
-use crate::measurement::{Outcome, RefusedReason, RequestRecord, TraceIds, is_own_lag};
+use crate::measurement::{RequestRecord, TraceIds};
 
-/// A closed loop asks an empty budget again after this time.
-const BUDGET_PAUSE: Duration = Duration::from_mins(1);
-/// A closed loop does not hammer a server that cannot be reached.
-const CLOSED_LOOP_PAUSE: Duration = Duration::from_millis(100);
 /// After this long without a request the way there is cold.
 const PAUSE: Duration = Duration::from_millis(20);
 /// A rehearsal begins this long before the request: cold passes of one to two milliseconds were
 /// seen on a virtual machine that idles.
 const REHEARSAL_LEAD: Duration = Duration::from_millis(4);
-/// Output tokens reserved where none are asked for.
-const RESERVED_OUTPUT: u64 = 4096;
 const DAY_NS: u64 = 86_400 * 1_000_000_000;
 
 /// Days since the Unix epoch, in UTC.
@@ -87,112 +92,94 @@ pub(super) struct Shared {
 pub(super) struct Dispatch {
     pub(super) shared: Shared,
     pub(super) lanes: Lanes,
-    pub(super) schedule: Schedule,
+    pub(super) phases: VecDeque<PhasePlan>,
+    pub(super) rules: Rules,
     pub(super) workload: Workload,
-    pub(super) when_full: WhenFull,
-    /// How long an arrival may wait for a slot; `None`: as long as it takes.
-    pub(super) patience: Option<Duration>,
-    /// The target's in-flight cap, over all its probes.
-    pub(super) target_slots: Slots,
-    /// A closed loop's own concurrency.
-    pub(super) loop_slots: Option<Slots>,
     pub(super) ledger: Ledger,
     pub(super) ids: StdRng,
 }
 
-/// An arrival with a place in the queue of records.
-struct Ticket {
-    permit: mpsc::OwnedPermit<RequestRecord>,
-    record: RequestRecord,
-    /// Where it goes.
-    lane: Lane,
-    ledger: Ledger,
-}
-
-impl Ticket {
-    fn hand_on(self) {
-        let sequence = self.record.sequence;
-        self.permit.send(self.record);
-        self.ledger.closed(sequence);
-    }
-
-    fn refuse(mut self, reason: RefusedReason) {
-        self.record.outcome = Outcome::Refused;
-        self.record.refused = Some(reason);
-        self.hand_on();
-    }
-}
-
-/// The slots that one request holds.
-struct Held {
-    target: Slot,
-    own: Option<Slot>,
-}
-
-impl Held {
-    fn release(self, now: MonoTime) {
-        self.target.release(now);
-        if let Some(own) = self.own {
-            own.release(now);
-        }
-    }
-}
-
 impl Dispatch {
-    /// Runs until the schedule ends or the run stops.
+    /// Runs until the last phase has ended, requests included, or the run stops.
     pub(super) async fn run(mut self) {
-        match self.loop_slots.clone() {
-            None => self.run_open().await,
-            Some(slots) => self.run_closed(&slots).await,
+        let (anchor, stop) = (self.shared.anchor, self.shared.stop.clone());
+        let mut pacer = Pacer::new(anchor);
+        let mut line = Line::default();
+        let mut lingering = Vec::new();
+        let mut start = anchor.now();
+        while let Some(plan) = self.phases.pop_front() {
+            let mut phase = plan.begin(&self.shared, &self.rules, start);
+            if phase.schedule.is_closed_loop() {
+                self.ledger.next_unknown();
+                self.run_closed(&mut phase).await;
+            } else {
+                self.run_open(&mut phase, (&mut pacer, &mut line)).await;
+            }
+            if self.phases.is_empty() {
+                self.ledger.end();
+            } else {
+                self.ledger.next_unknown();
+            }
+            let (requests, next) = phase.finish(&stop).await;
+            lingering.push(requests);
+            if stop.at().is_some() {
+                break;
+            }
+            start = next.unwrap_or_else(|| anchor.now());
         }
         self.ledger.end();
+        for requests in &lingering {
+            phase::drain(requests, &stop).await;
+        }
     }
 
-    async fn run_open(&mut self) {
-        // Arrivals are served in order, so none has a slot before its predecessor had.
-        let mut slot_free = MonoTime::ZERO;
-        // So long a predecessor rightly kept us from the next.
-        let mut held_until = MonoTime::ZERO;
-        while let Some(arrival) = self.schedule.next(slot_free) {
+    async fn run_open(&mut self, phase: &mut Phase, (pacer, line): (&mut Pacer, &mut Line)) {
+        while let Some(arrival) = phase.schedule.next(line.free) {
             self.ledger.next_due(arrival.intended);
-            if !self.is_due(arrival.intended).await {
+            if !self.is_due(arrival.intended, pacer).await {
                 return;
             }
-            let Some(mut ticket) = self.arrive(arrival.intended).await else {
+            let Some(due) = self.arrive(arrival, phase).await else {
                 return;
             };
-            match self.take_slot(arrival.intended, held_until).await {
-                Ok((target, free)) => {
-                    slot_free = slot_free.max(free);
-                    held_until = slot_free;
-                    ticket.record.timeline.slot_free = Some(slot_free);
-                    self.go(ticket, Held { target, own: None });
+            if let Some(turn) = arrival.turn {
+                let user = phase.user(turn, arrival.intended);
+                Due::spawn(
+                    (&self.shared, &phase.requests),
+                    take_turn(due, user, (phase.gate.clone(), arrival.intended)),
+                );
+                continue;
+            }
+            match phase.gate.enter(arrival.intended, line.free).await {
+                Ok((held, free)) => {
+                    // Arrivals are served in order, so none has a slot before its predecessor had.
+                    line.free = line.free.max(free);
+                    due.go(held, line.free);
                 }
                 Err(reason) => {
-                    if let (WhenFull::Wait, Some(limit)) = (self.when_full, self.patience) {
-                        held_until = held_until.max(arrival.intended + limit);
+                    if phase.gate.when_full == WhenFull::Wait {
+                        line.free = line.free.max(phase.gate.waited(arrival.intended));
                     }
-                    ticket.refuse(reason);
+                    due.refuse(reason);
                 }
             }
         }
     }
 
-    async fn run_closed(&mut self, slots: &Slots) {
-        while let Some((held, free)) = self.take_both(slots).await {
-            let Some(arrival) = self.schedule.next(free) else {
+    async fn run_closed(&mut self, phase: &mut Phase) {
+        while let Some((held, free)) = phase.gate.enter_closed().await {
+            let Some(arrival) = phase.schedule.next(free) else {
                 return;
             };
-            let Some(mut ticket) = self.arrive(arrival.intended).await else {
+            let Some(due) = self.arrive(arrival, phase).await else {
                 return;
             };
-            ticket.record.timeline.slot_free = Some(arrival.intended);
-            self.go(ticket, held);
+            due.go(held, arrival.intended);
         }
     }
 
     /// Waits until `intended`. False if the run stops before.
-    async fn is_due(&self, intended: MonoTime) -> bool {
+    async fn is_due(&self, intended: MonoTime, pacer: &mut Pacer) -> bool {
         let Shared { anchor, stop, .. } = &self.shared;
         if let Some(stop) = stop.at() {
             return intended <= stop;
@@ -203,7 +190,7 @@ impl Dispatch {
         self.rehearse_before(intended).await;
         tokio::select! {
             biased;
-            () = tokio::time::sleep_until(anchor.instant(intended)) => true,
+            () = pacer.until(intended) => true,
             // Both may have come while we were not running.
             () = stop.stopped() => stop.at().is_some_and(|stop| intended <= stop),
         }
@@ -236,142 +223,29 @@ impl Dispatch {
     }
 
     /// Makes the record of an arrival that is due. `None` if nobody takes records any more.
-    async fn arrive(&mut self, intended: MonoTime) -> Option<Ticket> {
+    async fn arrive(&mut self, arrival: Arrival, phase: &mut Phase) -> Option<Due> {
         let permit = self.shared.records.clone().reserve_owned().await.ok()?;
         let sequence = self.shared.sequence.fetch_add(1, Relaxed);
         let ids = self.next_ids();
         let lane = self.lanes.pick();
-        let record = RequestRecord::due(sequence, Arc::clone(&lane.stream), ids, intended);
+        let intended = arrival.intended;
+        let mut record = RequestRecord::due(sequence, Arc::clone(&lane.stream), ids, intended);
+        record.phase.clone_from(&phase.tag);
         self.ledger.open(sequence, intended);
-        Some(Ticket {
-            permit,
-            record,
-            lane,
-            ledger: self.ledger.clone(),
-        })
-    }
-
-    /// A slot for the arrival due at `intended`, and when there was one. Until `held_until` a
-    /// predecessor waited for its slot, so that it is no delay of ours.
-    async fn take_slot(
-        &self,
-        intended: MonoTime,
-        held_until: MonoTime,
-    ) -> Result<(Slot, MonoTime), RefusedReason> {
-        let Shared { anchor, stop, .. } = &self.shared;
-        if stop.at().is_some() {
-            return Err(RefusedReason::Shutdown);
-        }
-        let late = anchor.now().since(intended.max(held_until));
-        let is_late = is_own_lag(late, Duration::ZERO);
-        if let Some(mut slot) = self.target_slots.try_take() {
-            if is_late {
-                self.target_slots.mark_late(&mut slot);
-            }
-            return Ok((slot, intended));
-        }
-        if self.when_full == WhenFull::Refuse {
-            let ours = is_late || self.target_slots.is_late_in_use();
-            return Err(full(ours));
-        }
-        let patience = async {
-            let Some(limit) = self.patience else {
-                return std::future::pending().await;
-            };
-            let until = intended + limit;
-            tokio::time::sleep_until(anchor.instant(until)).await;
-            is_own_lag(late.max(anchor.now().since(until)), limit)
-        };
-        tokio::select! {
-            biased;
-            slot = self.target_slots.take() => match slot {
-                Ok(slot) => Ok((slot, self.target_slots.freed_at().max(intended))),
-                Err(_) => Err(RefusedReason::Shutdown),
-            },
-            () = stop.stopped() => Err(RefusedReason::Shutdown),
-            ours = patience => Err(full(ours)),
-        }
-    }
-
-    /// A slot of the closed loop and one of the target, and when both were free. `None` once the
-    /// run stops.
-    async fn take_both(&self, slots: &Slots) -> Option<(Held, MonoTime)> {
-        let both = async {
-            let own = slots.take().await.ok()?;
-            let own_free = slots.freed_at();
-            if let Some(target) = self.target_slots.try_take() {
-                return Some((
-                    Held {
-                        target,
-                        own: Some(own),
-                    },
-                    own_free,
-                ));
-            }
-            let target = self.target_slots.take().await.ok()?;
-            let free = own_free.max(self.target_slots.freed_at());
-            Some((
-                Held {
-                    target,
-                    own: Some(own),
-                },
-                free,
-            ))
-        };
-        tokio::select! {
-            biased;
-            () = self.shared.stop.stopped() => None,
-            held = both => held,
-        }
-    }
-
-    /// Sends the request in a task of its own, if the budgets allow it.
-    fn go(&mut self, ticket: Ticket, held: Held) {
-        let prompt = self.workload.prompt();
-        let day = unix_day(self.shared.anchor);
-        let output = prompt.output_tokens.map_or(RESERVED_OUTPUT, u64::from);
-        let reserved = self
-            .shared
-            .governor
-            .reserve(day, u64::from(prompt.input_tokens) + output);
-        let reserved = match reserved {
-            Ok(reserved) => reserved,
-            Err(reason) => {
-                ticket.refuse(reason);
-                self.spawn_release(held);
-                return;
-            }
-        };
-        let request = Request {
+        Some(Due {
             shared: self.shared.clone(),
-            client: Arc::clone(&ticket.lane.client),
-            prompt,
-            reserved,
-            held,
-            flight: ticket.lane.load.begin(),
-        };
-        let tasks = &self.shared.requests;
-        tasks.spawn_on(request.run(ticket), &self.shared.measuring);
-    }
-
-    /// Gives slots back; in a closed loop after a pause.
-    fn spawn_release(&self, held: Held) {
-        let anchor = self.shared.anchor;
-        if held.own.is_none() {
-            held.release(anchor.now());
-            return;
-        }
-        let stop = self.shared.stop.clone();
-        let release = async move {
-            tokio::select! {
-                () = tokio::time::sleep(BUDGET_PAUSE) => {}
-                () = stop.stopped() => {}
-            }
-            held.release(anchor.now());
-        };
-        self.shared
-            .requests
-            .spawn_on(release, &self.shared.measuring);
+            ticket: Ticket {
+                permit,
+                record,
+                lane,
+                ledger: self.ledger.clone(),
+            },
+            prompt: self.workload.prompt(),
+            closed_loop: phase.schedule.is_closed_loop(),
+            session: arrival.turn.map(|turn| turn.session),
+            give_up: phase.give_up(),
+            phase: (phase.requests.clone(), phase.cancel.clone()),
+        })
     }
 
     fn next_ids(&mut self) -> TraceIds {
@@ -382,70 +256,32 @@ impl Dispatch {
     }
 }
 
-/// Why an arrival that finds the cap full is refused.
-const fn full(is_our_doing: bool) -> RefusedReason {
-    if is_our_doing {
-        RefusedReason::OwnLag
-    } else {
-        RefusedReason::InFlight
-    }
+/// The line of arrivals that wait for slots in order, over all phases of a loop.
+struct Line {
+    /// None behind has a slot before this.
+    free: MonoTime,
 }
 
-/// One request on its way.
-struct Request {
-    shared: Shared,
-    client: Arc<Client>,
-    prompt: Prompt,
-    reserved: Reservation,
-    held: Held,
-    flight: Flight,
-}
-
-impl Request {
-    async fn run(self, mut ticket: Ticket) {
-        let Self {
-            shared,
-            client,
-            prompt,
-            reserved,
-            held,
-            flight,
-        } = self;
-        let call = Call {
-            record: ticket.record,
-            prompt,
-            // The place in a closed loop stands for a user, who keeps a connection.
-            session: held.own.as_ref().map(|slot| u64::from(slot.number())),
-        };
-        ticket.record = client.send(call, &shared.cancel).await;
-        drop(flight);
-        shared.governor.settle(reserved, used(&ticket.record));
-        let unreached = held.own.is_some() && !was_reached(ticket.record.outcome);
-        let ended = ticket.record.timeline.end;
-        ticket.hand_on();
-        if unreached {
-            tokio::time::sleep(CLOSED_LOOP_PAUSE).await;
-            held.release(shared.anchor.now());
-        } else {
-            // The server was done then; what came after is our own lag, not a wait for a slot.
-            held.release(ended.unwrap_or_else(|| shared.anchor.now()));
+impl Default for Line {
+    fn default() -> Self {
+        Self {
+            free: MonoTime::ZERO,
         }
     }
 }
 
-/// Tokens that a request used, if that is known.
-fn used(record: &RequestRecord) -> Option<u64> {
-    if record.outcome == Outcome::Refused {
-        return Some(0); // it never left
+/// Waits for the user's last turn to end, then for the slots. Other users go on meanwhile.
+async fn take_turn(due: Due, user: Slots, (gate, intended): (Gate, MonoTime)) {
+    let turn = match user.try_take() {
+        Some(slot) => Ok((slot, intended)),
+        None => gate.wait_for(&user, intended).await,
+    };
+    let (turn, ready) = match turn {
+        Ok(turn) => turn,
+        Err(reason) => return due.refuse(reason),
+    };
+    match gate.enter(intended, ready).await {
+        Ok((held, free)) => due.go(held.with_user(Some(turn)), free.max(ready)),
+        Err(reason) => due.refuse(reason),
     }
-    let (input, output) = record.tokens.input.zip(record.tokens.output)?;
-    Some(u64::from(input) + u64::from(output))
-}
-
-/// Whether the server took the connection at all.
-const fn was_reached(outcome: Outcome) -> bool {
-    !matches!(
-        outcome,
-        Outcome::Dns | Outcome::Connect | Outcome::Tls | Outcome::TimeoutConnect | Outcome::Refused
-    )
 }

@@ -38,6 +38,11 @@ impl Ledger {
         self.with(|open| open.frontier = Frontier::Next(at));
     }
 
+    /// The next arrival is due about now, or later: nobody knows when.
+    pub(super) fn next_unknown(&self) {
+        self.with(|open| open.frontier = Frontier::Now);
+    }
+
     /// An arrival became due and is open.
     pub(super) fn open(&self, sequence: u64, intended: MonoTime) {
         self.with(|open| {

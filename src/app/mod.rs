@@ -72,12 +72,10 @@ pub struct Setup {
 /// When a run ends by itself, and how.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Extent {
-    /// After this many arrivals of each probe at each of its targets.
+    /// After this many arrivals of each probe at each of its targets, in a phase without an end.
     pub count: Option<u64>,
-    /// When no more arrivals become due.
+    /// When no more arrivals become due, in a phase without an end.
     pub duration: Option<Duration>,
-    /// How long requests may go on after the last arrival; `None`: until their own limits.
-    pub grace: Option<Duration>,
     /// Whether an arrival waits for a slot as long as it takes, instead of `limits.total`.
     pub patient: bool,
 }
@@ -112,7 +110,6 @@ pub struct App {
     live: Arc<Mutex<Live>>,
     own: SelfMetrics,
     listener: Option<TcpListener>,
-    grace: Option<Duration>,
     config: Config,
 }
 

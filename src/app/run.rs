@@ -60,12 +60,12 @@ impl App {
     pub async fn run(self, stop: impl Future<Output = ()>) -> anyhow::Result<RunReport> {
         let mut stop = pin!(stop);
         let (shared, anchor) = (self.shared.clone(), self.anchor);
-        let (drain, grace) = (self.config.drain, self.grace);
+        let drain = self.config.drain;
         let ready = Arc::new(AtomicBool::new(true));
         let counters = self.export_counters();
         let mut tasks = self.spawn(&ready);
         let ended = {
-            let until = until_ended(&mut tasks.dispatches, &shared, grace, stop.as_mut());
+            let until = until_ended(&mut tasks.dispatches, &shared, stop.as_mut());
             tokio::select! {
                 ended = until => ended?,
                 joined = &mut tasks.join => return Err(died("join", joined.err())),
@@ -172,7 +172,6 @@ impl App {
 async fn until_ended(
     dispatches: &mut JoinSet<()>,
     shared: &super::Shared,
-    grace: Option<Duration>,
     mut stop: Pin<&mut impl Future<Output = ()>>,
 ) -> anyhow::Result<Ended> {
     loop {
@@ -186,16 +185,9 @@ async fn until_ended(
         }
     }
     shared.requests.close();
-    let grace = async {
-        match grace {
-            Some(limit) => tokio::time::sleep(limit).await,
-            None => std::future::pending().await,
-        }
-    };
     tokio::select! {
         biased;
         () = shared.requests.wait() => Ok(Ended::Itself),
-        () = grace => Ok(Ended::Itself),
         () = stop => Ok(Ended::Stopped),
     }
 }

@@ -10,7 +10,7 @@ use hyper::header::{HeaderName, HeaderValue};
 
 use crate::client::{Client, ClientSetup, Protocol};
 use crate::clock::TimeAnchor;
-use crate::config::{Arrivals, BaseUrl, Config, ProbeConfig, TargetConfig, TlsConfig};
+use crate::config::{BaseUrl, Config, ProbeConfig, TargetConfig, TlsConfig};
 use crate::measurement::{Stream, StreamId};
 use crate::transport::{Connect, Endpoint, EndpointError};
 
@@ -86,7 +86,7 @@ fn stream(
         cache: probe.workload.cache,
         connection: probe.connection,
         streaming: probe.streaming && target.api.can_stream(),
-        closed_loop: matches!(probe.arrivals, Arrivals::Closed { .. }),
+        closed_loop: probe.is_closed_loop(),
         model: model.map_or_else(Default::default, Into::into),
     }
 }

@@ -4,20 +4,15 @@
 
 use std::time::Duration;
 
+use super::bench_load::Shape;
 use crate::app::Extent;
 use crate::config::{
-    Arrivals, Balance, BaseUrl, Config, DEFAULT_STALL, ExportConfig, GovernorConfig, Limits,
-    NetworkConfig, ProbeConfig, RequestConfig, Secret, ServerMetrics, TargetConfig, WhenFull,
+    Balance, BaseUrl, Config, DEFAULT_STALL, ExportConfig, GovernorConfig, Limits, NetworkConfig,
+    PhaseConfig, ProbeConfig, RequestConfig, Secret, ServerMetrics, TargetConfig, WhenFull,
     WorkloadConfig, wrong_path,
 };
 use crate::measurement::{Api, CacheMode, ConnectionPolicy};
 
-/// Requests sent where neither a count nor a duration is given.
-const DEFAULT_COUNT: u64 = 100;
-/// Requests in flight at most, where a rate and no concurrency is given.
-const UNBOUNDED: u32 = 100_000;
-/// In-flight requests may go on this long after `--benchmark-duration`.
-const GRACE: Duration = Duration::from_secs(30);
 /// When a request is given up.
 const TOTAL: Duration = Duration::from_mins(10);
 
@@ -42,15 +37,6 @@ pub(super) enum Reuse {
     Never,
     /// The one of its user: of its place among those in flight.
     StickyUserSessions,
-}
-
-/// When requests are due under `--request-rate`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub(super) enum ArrivalPattern {
-    /// Every 1/rate seconds.
-    Constant,
-    /// Exponential times between arrivals.
-    Poisson,
 }
 
 /// The load flags of `bench`.
@@ -92,26 +78,8 @@ pub(super) struct Load {
     /// Ask for one whole answer; TTFT and ITL are then unknown.
     #[arg(long)]
     pub(super) no_streaming: bool,
-    /// Requests in flight; with `--request-rate` the most that may be.
-    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=100_000))]
-    pub(super) concurrency: Option<u32>,
-    /// Arrivals per second.
-    #[arg(long, value_parser = rate)]
-    pub(super) request_rate: Option<f64>,
-    /// When requests are due under `--request-rate`.
-    #[arg(
-        long,
-        value_enum,
-        default_value = "poisson",
-        visible_alias = "request-rate-mode"
-    )]
-    pub(super) arrival_pattern: ArrivalPattern,
-    /// Requests to send; 100 if no duration is given either.
-    #[arg(long, visible_alias = "num-requests", value_parser = clap::value_parser!(u64).range(1..))]
-    pub(super) request_count: Option<u64>,
-    /// Seconds during which requests become due.
-    #[arg(long, value_parser = seconds, value_name = "SECONDS")]
-    pub(super) benchmark_duration: Option<Duration>,
+    #[command(flatten)]
+    pub(super) shape: Shape,
     /// Prompt tokens.
     #[arg(long, default_value_t = 550, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(super) isl: u32,
@@ -156,20 +124,6 @@ fn extra(text: &str) -> Result<Extra, String> {
     Ok(std::iter::once((key.to_owned(), value)).collect())
 }
 
-fn rate(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(rate) if rate > 0.0 && rate <= 100_000.0 => Ok(rate),
-        _ => Err("wanted arrivals per second, above 0 and at most 100000".to_owned()),
-    }
-}
-
-fn seconds(text: &str) -> Result<Duration, String> {
-    match text.parse::<f64>() {
-        Ok(value) if value > 0.0 && value <= 1e7 => Ok(Duration::from_secs_f64(value)),
-        _ => Err("wanted seconds, above 0 and at most 10000000".to_owned()),
-    }
-}
-
 /// A benchmark as it will run.
 #[derive(Debug)]
 pub(super) struct Plan {
@@ -203,21 +157,15 @@ impl Load {
         if !self.api_key.as_ref().is_none_or(visible) {
             return Err("--api-key: it holds a character that a header cannot carry\n  wanted: visible ASCII characters".to_owned());
         }
-        let arrivals = self.arrivals();
-        let in_flight = match (arrivals, self.concurrency) {
-            (Arrivals::Closed { concurrency }, _) | (_, Some(concurrency)) => concurrency,
-            (_, None) => UNBOUNDED,
-        };
-        let count = match (self.request_count, self.benchmark_duration) {
-            (None, None) => Some(DEFAULT_COUNT),
-            (count, _) => count,
-        };
+        let streaming = !self.no_streaming && self.endpoint_type.can_stream();
+        let phases = self.shape.phases(streaming)?;
+        let in_flight = Shape::in_flight(&phases);
         Ok(Plan {
             config: Config {
                 seed: self.random_seed,
                 drain: Duration::from_secs(4),
                 targets: vec![self.target(urls)],
-                probes: vec![self.probe(arrivals)],
+                probes: vec![self.probe(phases)],
                 governor: GovernorConfig {
                     requests_per_day: None,
                     tokens_per_day: None,
@@ -226,12 +174,10 @@ impl Load {
                 export: ExportConfig::default(),
             },
             extent: Extent {
-                count,
-                duration: self.benchmark_duration,
-                grace: self.benchmark_duration.map(|_| GRACE),
                 patient: true,
+                ..Extent::default()
             },
-            load: self.load(arrivals),
+            load: self.shape.label(),
         })
     }
 
@@ -259,27 +205,6 @@ impl Load {
 
     fn is_streaming(&self) -> bool {
         !self.no_streaming && self.endpoint_type.can_stream()
-    }
-
-    fn arrivals(&self) -> Arrivals {
-        match (self.request_rate, self.arrival_pattern) {
-            (None, _) => Arrivals::Closed {
-                concurrency: self.concurrency.unwrap_or(1),
-            },
-            (Some(rate), ArrivalPattern::Constant) => Arrivals::Constant { rate },
-            (Some(rate), ArrivalPattern::Poisson) => Arrivals::Poisson { rate },
-        }
-    }
-
-    fn load(&self, arrivals: Arrivals) -> String {
-        let cap = self
-            .concurrency
-            .map_or_else(String::new, |cap| format!("-concurrency{cap}"));
-        match arrivals {
-            Arrivals::Closed { concurrency } => format!("concurrency{concurrency}"),
-            Arrivals::Constant { rate } => format!("rate{rate}-constant{cap}"),
-            Arrivals::Poisson { rate } => format!("rate{rate}-poisson{cap}"),
-        }
     }
 
     fn urls(&self) -> Result<Vec<BaseUrl>, String> {
@@ -328,7 +253,7 @@ impl Load {
         }
     }
 
-    fn probe(&self, arrivals: Arrivals) -> ProbeConfig {
+    fn probe(&self, phases: Vec<PhaseConfig>) -> ProbeConfig {
         ProbeConfig {
             name: "bench".to_owned(),
             targets: vec!["bench".to_owned()],
@@ -339,7 +264,7 @@ impl Load {
                 Reuse::Never => ConnectionPolicy::New,
                 Reuse::StickyUserSessions => ConnectionPolicy::PerSession,
             },
-            arrivals,
+            phases,
             workload: WorkloadConfig {
                 input_tokens: self.isl,
                 output_tokens: self.osl,
@@ -356,11 +281,32 @@ impl Load {
     }
 }
 
+/// The flags of `bench` that say what it does, alone.
+#[derive(clap::Parser)]
+struct LoadFlags {
+    #[command(flatten)]
+    load: Load,
+}
+
+/// What `bench` runs under `flags`, for whoever wants to run it elsewhere.
+///
+/// # Errors
+///
+/// If `bench` would refuse them; the message says why.
+pub fn benchmark<'f>(flags: impl IntoIterator<Item = &'f str>) -> Result<(Config, Extent), String> {
+    let arguments = std::iter::once("bench").chain(flags);
+    let parsed = <LoadFlags as clap::Parser>::try_parse_from(arguments);
+    let flags = parsed.map_err(|error| error.to_string())?;
+    let Plan { config, extent, .. } = flags.load.plan()?;
+    Ok((config, extent))
+}
+
 #[cfg(test)]
 mod tests {
     use clap::Parser;
 
     use super::*;
+    use crate::config::Arrivals;
 
     #[derive(Parser)]
     struct Flags {
@@ -381,8 +327,11 @@ mod tests {
     fn defaults_are_one_in_flight_a_hundred_times() {
         let plan = plan("");
         let probe = &plan.config.probes[0];
-        assert_eq!(probe.arrivals, Arrivals::Closed { concurrency: 1 });
-        assert_eq!(plan.extent.count, Some(100));
+        let [phase] = &probe.phases[..] else {
+            panic!("one phase");
+        };
+        assert_eq!(phase.arrivals, Arrivals::Closed { concurrency: 1 });
+        assert_eq!(phase.bounds.requests, Some(100));
         assert_eq!(
             plan.config.targets[0].urls[0].to_string(),
             "http://localhost:8000"
@@ -405,9 +354,11 @@ mod tests {
         assert_eq!(target.urls[0].to_string(), "http://box:9");
         assert_eq!(target.model.as_deref(), Some("m"));
         assert_eq!(target.api_key, Some(Secret::new("k")));
-        assert_eq!(probe.arrivals, Arrivals::Poisson { rate: 2.5 });
+        let phase = &probe.phases[0];
+        assert_eq!(phase.arrivals, Arrivals::Poisson { rate: 2.5 });
         assert_eq!(plan.config.governor.in_flight, 8);
-        assert_eq!((plan.extent.count, plan.config.seed), (Some(7), Some(5)));
+        assert_eq!(phase.bounds.requests, Some(7));
+        assert_eq!(plan.config.seed, Some(5));
         assert_eq!(
             (probe.workload.input_tokens, probe.workload.output_tokens),
             (3, Some(4))
@@ -419,12 +370,10 @@ mod tests {
     #[test]
     fn a_duration_replaces_the_default_count() {
         let plan = plan("--benchmark-duration 1.5 --request-rate 4 --arrival-pattern constant");
-        assert_eq!(plan.extent.count, None);
-        assert_eq!(plan.extent.duration, Some(Duration::from_millis(1500)));
-        assert_eq!(
-            plan.config.probes[0].arrivals,
-            Arrivals::Constant { rate: 4.0 }
-        );
+        let phase = &plan.config.probes[0].phases[0];
+        assert_eq!(phase.bounds.requests, None);
+        assert_eq!(phase.bounds.duration, Some(Duration::from_millis(1500)));
+        assert_eq!(phase.arrivals, Arrivals::Constant { rate: 4.0 });
         assert_eq!(plan.config.governor.in_flight, 100_000);
     }
 

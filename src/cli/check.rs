@@ -9,7 +9,7 @@ use futures_util::{StreamExt, stream};
 use super::{Exit, Output, print, say, usage};
 use crate::app::{Checked, CheckedRequest, check_target, tcp};
 use crate::clock::TimeAnchor;
-use crate::config::{self, Arrivals, Config};
+use crate::config::{self, Config};
 use crate::measurement::Outcome;
 use crate::report::{Budget, Colour, PlanRow, hint, plan_table, waterfall};
 
@@ -137,10 +137,7 @@ fn failure(at: &str, target: &str, request: &CheckedRequest) -> Option<String> {
 fn plan(config: &Config) -> String {
     let mut rows = Vec::new();
     for probe in &config.probes {
-        let rate = match probe.arrivals {
-            Arrivals::Constant { rate } | Arrivals::Poisson { rate } => Some(rate),
-            Arrivals::Closed { .. } => None,
-        };
+        let rate = probe.mean_rate();
         rows.extend(probe.targets.iter().map(|target| PlanRow {
             probe: probe.name.clone(),
             target: target.clone(),

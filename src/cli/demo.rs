@@ -13,7 +13,7 @@ use crate::app::{Extent, Outputs, Runtimes, Setup, draw_seed, tcp};
 use crate::clock::TimeAnchor;
 use crate::config::{
     Arrivals, Balance, BaseUrl, Config, DEFAULT_STALL, ExportConfig, GovernorConfig, Limits,
-    NetworkConfig, ProbeConfig, RequestConfig, ServerMetrics, TargetConfig, WhenFull,
+    NetworkConfig, PhaseConfig, ProbeConfig, RequestConfig, ServerMetrics, TargetConfig, WhenFull,
     WorkloadConfig,
 };
 use crate::measurement::{Api, CacheMode, ConnectionPolicy};
@@ -138,7 +138,7 @@ fn probe(name: &str, rate: f64, (input, output): (u32, u32), cache: CacheMode) -
         streaming: true,
         when_full: WhenFull::Refuse,
         connection: ConnectionPolicy::Pooled,
-        arrivals: Arrivals::Poisson { rate },
+        phases: vec![PhaseConfig::endless(Arrivals::Poisson { rate })],
         workload: WorkloadConfig {
             input_tokens: input,
             output_tokens: Some(output),

@@ -9,7 +9,9 @@
 //! | `cli` | `Cli` | one file per command: parse, call `app` or a pure room, print | domain logic |
 
 mod bench;
+mod bench_load;
 mod bench_plan;
+mod bench_warm_up;
 mod check;
 mod demo;
 mod record_dir;
@@ -24,6 +26,7 @@ use std::process::ExitCode;
 use anyhow::Context;
 use clap::{Parser, Subcommand};
 
+pub use self::bench_plan::benchmark;
 use crate::app::UnusableTarget;
 use crate::config::{self, Diagnostics};
 use crate::measurement::{plain_lines, screen};

@@ -3,20 +3,25 @@
 //! Every instant is taken before anything is done with what it marks. All limits run from the
 //! start, the gap limit from the last token.
 
+mod call;
 mod failure;
 mod head;
+mod limits;
 mod request;
 mod secrets;
 mod share;
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::Full;
+use hyper::body::Body;
 use hyper::header::HeaderMap;
 use hyper::{Request, Response};
 
+pub use self::call::{Call, FirstToken};
 use self::failure::{Failed, broken};
 use self::head::{is_without_content, unasked_encoding};
 use self::secrets::Secrets;
@@ -81,18 +86,6 @@ pub struct Client {
     keep_text: bool,
 }
 
-/// One arrival that may go.
-#[derive(Debug)]
-pub struct Call {
-    /// The record so far: due, with a slot.
-    pub record: RequestRecord,
-    /// What to send.
-    pub prompt: Prompt,
-    /// The session it belongs to: with [`ConnectionPolicy::PerSession`] its requests share a
-    /// connection, and a request of no session opens one of its own.
-    pub session: Option<u64>,
-}
-
 impl Client {
     /// A client without open connections.
     ///
@@ -140,6 +133,8 @@ impl Client {
             mut record,
             prompt,
             session,
+            give_up,
+            first_token,
         } = call;
         let share = Share::of(record.stream.connection, session);
         let request = match self.request(&record, &prompt) {
@@ -169,6 +164,8 @@ impl Client {
             watch: &mut watch,
             start,
             share,
+            give_up,
+            first_token,
         };
         let ended = match kept {
             Some(kept) => exchange.run_on(kept, request, again).await,
@@ -227,6 +224,9 @@ struct Exchange<'c> {
     watch: &'c mut Watch,
     start: MonoTime,
     share: Share,
+    /// After this long from the end of writing it is given up, as planned.
+    give_up: Option<Duration>,
+    first_token: FirstToken,
 }
 
 impl Exchange<'_> {
@@ -300,14 +300,25 @@ impl Exchange<'_> {
     ) -> Result<Result<Response<()>, SendFailure>, Failed> {
         let marks = Arc::clone(connection.marks());
         marks.begin();
-        let (deadline, late) = self.next_deadline();
-        let sent = self.watch.until(deadline, connection.send(request)).await;
+        let length = request.body().size_hint().lower();
+        let sent = {
+            let mut sending = pin!(connection.send(request));
+            loop {
+                let (deadline, late) = self.deadline_of_sending(marks.wrote_all(length));
+                match self.watch.until(deadline, sending.as_mut()).await {
+                    Ok(sent) => break Ok(sent),
+                    Err(Gone::Late)
+                        if late == Outcome::Cancelled && !self.is_given_up(&marks, length) => {}
+                    Err(gone) => break Err(Failed::from((gone, late))),
+                }
+            }
+        };
         let timeline = &mut self.record.timeline;
         timeline.sent_first = marks.first_write();
         timeline.sent = marks.last_write();
         timeline.headers = marks.first_read();
         self.record.reused = Some(connection.is_reused());
-        sent.map_err(|gone| Failed::from((gone, late)))
+        sent
     }
 
     async fn open(&mut self) -> Result<Connection, Failed> {
@@ -339,20 +350,6 @@ impl Exchange<'_> {
             Ok(Connection::start(wire, setup.anchor))
         };
         started.map_err(|error| Failed(Outcome::Connect, Some(broken(&with_source(&error)))))
-    }
-
-    /// The next limit that can pass, and the outcome it would bring.
-    fn next_deadline(&self) -> (MonoTime, Outcome) {
-        let limits = &self.client.setup.limits;
-        let total = (self.start + limits.total, Outcome::TimeoutTotal);
-        let step = match self.record.timeline.last_token {
-            _ if !self.record.stream.streaming => None,
-            None => limits
-                .first_token
-                .map(|limit| (self.start + limit, Outcome::TimeoutFirstToken)),
-            Some(last) => limits.gap.map(|limit| (last + limit, Outcome::TimeoutGap)),
-        };
-        step.filter(|step| step.0 < total.0).unwrap_or(total)
     }
 
     /// Reads a success to its end. True if the connection can be used again.
@@ -393,7 +390,9 @@ impl Exchange<'_> {
             }
             match next {
                 Ok(_) if was_settled => break Ended::Broken,
-                Ok(Ok(Taken::Part)) => {}
+                Ok(Ok(Taken::Part)) => {
+                    self.first_token.look(self.record.timeline.first_token);
+                }
                 Ok(Ok(end)) => {
                     until_close = end == Taken::Closed;
                     break Ended::Complete;

@@ -144,14 +144,7 @@ async fn exchange(scripts: Vec<Script>, setup: Setup) -> Vec<RequestRecord> {
         };
         records.push(
             client
-                .send(
-                    Call {
-                        record,
-                        prompt,
-                        session: None,
-                    },
-                    &Cancel::default(),
-                )
+                .send(Call::new(record, prompt), &Cancel::default())
                 .await,
         );
     }

@@ -20,6 +20,8 @@ use crate::clock::{MonoTime, TimeAnchor};
 #[derive(Debug, Clone, Default)]
 pub struct Cancel {
     set: Arc<AtomicBool>,
+    /// That of the signal which this one follows.
+    above: Option<Arc<AtomicBool>>,
     token: CancellationToken,
 }
 
@@ -30,10 +32,21 @@ impl Cancel {
         self.token.cancel();
     }
 
-    /// Whether [`Self::cancel`] was called.
+    /// A signal of its own that is also set when this one is.
+    #[must_use]
+    pub fn child(&self) -> Self {
+        Self {
+            set: Arc::default(),
+            above: Some(Arc::clone(&self.set)),
+            token: self.token.child_token(),
+        }
+    }
+
+    /// Whether [`Self::cancel`] was called, or that of the signal it follows.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
-        self.set.load(Ordering::Acquire)
+        let is_set = |flag: &AtomicBool| flag.load(Ordering::Acquire);
+        is_set(&self.set) || self.above.as_deref().is_some_and(is_set)
     }
 }
 

@@ -198,6 +198,15 @@ impl<'a> Given<'a> {
 
     /// Events per second, written `0.2/s`, `12/min`, `100/h` or `5/d`.
     pub(super) fn rate(&self, most: f64) -> Read<f64> {
+        match self.rate_or_zero(most)? {
+            rate if rate > 0.0 => Ok(rate),
+            _ => Err(Refusal::new(Problem::OutOfRange)
+                .wanted(format!("a rate above `0/s`, at most `{most}/s`"))),
+        }
+    }
+
+    /// As [`Self::rate`], or none at all.
+    pub(super) fn rate_or_zero(&self, most: f64) -> Read<f64> {
         let text = self.unit_text("/s")?;
         let (number, unit) = split(text);
         let seconds = match unit {
@@ -208,11 +217,26 @@ impl<'a> Given<'a> {
             _ => return Err(Refusal::new(Problem::WrongUnit)),
         };
         let rate = decimal(number)? / seconds;
-        if rate > 0.0 && rate <= most {
+        if rate <= most {
             Ok(rate)
         } else {
             Err(Refusal::new(Problem::OutOfRange)
                 .wanted(format!("a rate above `0/s`, at most `{most}/s`")))
+        }
+    }
+
+    /// A share of all, written `10%`, above 0 and at most 1.
+    pub(super) fn share(&self) -> Read<f64> {
+        let text = self.unit_text("%")?;
+        let (number, unit) = split(text);
+        if unit != "%" {
+            return Err(Refusal::new(Problem::WrongUnit));
+        }
+        let share = decimal(number)? / 100.0;
+        if share > 0.0 && share <= 1.0 {
+            Ok(share)
+        } else {
+            Err(Refusal::new(Problem::OutOfRange).wanted("above `0%`, at most `100%`"))
         }
     }
 

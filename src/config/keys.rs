@@ -135,10 +135,11 @@ pub(super) const PROBE: Table = Table {
         key("streaming", "`true` or `false`"),
         key("when_full", "`refuse` or `wait`"),
         key("connection", "`pooled`, `new` or `per_session`"),
-        key(
-            "arrivals",
-            "a section, as in `{ process: poisson, rate: 0.2/s }`",
-        ),
+        key("arrivals", A_PROCESS),
+        key("prefill_concurrency", IN_FLIGHT),
+        key("ramp", "a section, as in `{ rate: { over: 30s } }`"),
+        key("cancel", "a section, as in `{ share: 10%, after: 2s }`"),
+        key("phases", "a list with at least one phase"),
         key(
             "workload",
             "a section, as in `{ synthetic: { input_tokens: 128, output_tokens: 64 } }`",
@@ -155,18 +156,89 @@ pub(super) const PROBE: Table = Table {
 pub(super) const ARRIVALS: Table = Table {
     at: "probes[].arrivals",
     keys: &[
-        key("process", "`constant`, `poisson` or `closed`"),
+        key(
+            "process",
+            "`constant`, `poisson`, `gamma`, `burst`, `jitter`, `series`, `diurnal`, `users`, `fixed` or `closed`",
+        ),
         key("rate", "a rate, as in `0.2/s`, `12/min` or `100/h`"),
-        key("concurrency", "a whole number from `1` to `100000`"),
+        key("smoothness", "a number from `0.001` to `1000`"),
+        key("concurrency", IN_FLIGHT),
+        key("size", IN_FLIGHT),
+        key("every", "a duration, as in `30s`"),
+        key("jitter", "a duration, as in `5s`"),
+        key(
+            "points",
+            "a list, as in `[{ at: 0s, rate: 1/s }, { at: 10m, rate: 5/s }]`",
+        ),
+        key("rates", "a list of 24 rates, as in `0.2/s`"),
+        key("gaps", "`constant`, `poisson` or `gamma`"),
+        key("users", IN_FLIGHT),
+        key("turns", "a whole number from `1` to `1000000`"),
+        key("times", "a list of durations, as in `[0s, 1.5s, 2s]`"),
+        key("from", "a duration, as in `10m`"),
+        key("to", "a duration, as in `20m`"),
+        key("shift", "`true` or `false`"),
+        key("speed", "a number from `0.001` to `1000000`"),
+        key("gap_cap", "a duration, as in `10s`"),
     ],
-    later: &[
-        "trace",
-        "burstiness",
-        "shape",
-        "schedule",
-        "think_time",
-        "ramp",
+    later: &["trace", "think_time"],
+};
+
+pub(super) const POINT: Table = Table {
+    at: "probes[].arrivals.points[]",
+    keys: &[
+        key("at", "a duration, as in `10m`"),
+        key("rate", "a rate, as in `5/s`, or `0/s`"),
     ],
+    later: &[],
+};
+
+pub(super) const PHASE: Table = Table {
+    at: "probes[].phases[]",
+    keys: &[
+        key("name", NAME),
+        key("kind", "`warm_up`, `profiling` or `cool_down`"),
+        key("arrivals", A_PROCESS),
+        key("prefill_concurrency", IN_FLIGHT),
+        key("ramp", "a section, as in `{ rate: { over: 30s } }`"),
+        key("cancel", "a section, as in `{ share: 10%, after: 2s }`"),
+        key("requests", "a count, as in `500` or `50k`"),
+        key("duration", "a duration, as in `10m`"),
+        key("sessions", "a count, as in `500` or `50k`"),
+        key("grace", "a duration, as in `30s`"),
+        key("seamless", "`true` or `false`"),
+    ],
+    later: &["workload"],
+};
+
+pub(super) const RAMP: Table = Table {
+    at: "probes[].ramp",
+    keys: &[
+        key("rate", A_RAMP),
+        key("concurrency", A_RAMP),
+        key("prefill_concurrency", A_RAMP),
+    ],
+    later: &[],
+};
+
+pub(super) const RAMP_OF: Table = Table {
+    at: "probes[].ramp.rate",
+    keys: &[
+        key("from", "where it begins, in the unit of what it leads to"),
+        key("over", "a duration, as in `30s`"),
+        key("shape", "`linear`, `exponential` or `stepped`"),
+        key("steps", "a whole number from `1` to `10000`"),
+    ],
+    later: &[],
+};
+
+pub(super) const CANCEL: Table = Table {
+    at: "probes[].cancel",
+    keys: &[
+        key("share", "a percentage, as in `10%`"),
+        key("after", "a duration, as in `2s`"),
+    ],
+    later: &[],
 };
 
 pub(super) const WORKLOAD: Table = Table {
@@ -292,14 +364,18 @@ pub(super) const FILES: Table = Table {
 pub(super) const NAME: &str = "1 to 64 letters, digits, `.`, `_` or `-`";
 /// The two ways to name a secret.
 pub(super) const SECRET: &str = "`{ env: NAME }` or `{ file: PATH }`";
+const A_PROCESS: &str = "a section, as in `{ process: poisson, rate: 0.2/s }`";
+const A_RAMP: &str = "a section, as in `{ over: 30s, shape: exponential }`";
+const IN_FLIGHT: &str = "a whole number from `1` to `100000`";
 const URL: &str = "a URL, as in `http://127.0.0.1:8000`";
 const PEM_CERTIFICATES: &str = "the path of a PEM file with certificates";
 const TOKENS: &str = "a whole number of tokens from `1` to `1000000`";
 
 /// All sections, to say where a key that stands in the wrong place belongs.
-pub(super) const TABLES: [&Table; 17] = [
-    &TOP, &TARGET, &TLS, &PROXY, &REQUEST, &TOKENIZER, &PROBE, &ARRIVALS, &WORKLOAD, &SYNTHETIC,
-    &LIMITS, &STALL, &GOVERNOR, &EXPORT, &HTTP, &OTLP, &FILES,
+pub(super) const TABLES: [&Table; 22] = [
+    &TOP, &TARGET, &TLS, &PROXY, &REQUEST, &TOKENIZER, &PROBE, &ARRIVALS, &POINT, &PHASE, &RAMP,
+    &RAMP_OF, &CANCEL, &WORKLOAD, &SYNTHETIC, &LIMITS, &STALL, &GOVERNOR, &EXPORT, &HTTP, &OTLP,
+    &FILES,
 ];
 
 impl Table {

@@ -4,6 +4,7 @@
 //! |---|---|---|---|
 //! | `config` | `Config` | read files and environment, check, explain | bind, connect, open data sets |
 
+mod arrivals;
 mod check;
 mod diagnostic;
 mod given;
@@ -16,14 +17,17 @@ mod secret;
 mod url;
 mod yaml;
 
+pub use arrivals::{
+    Arrivals, Bounds, Cancellation, Gaps, PhaseConfig, Ramp, RampShape, Ramps, RatePoint, Replay,
+};
 pub use check::wrong_path;
 pub use diagnostic::{Diagnostic, Diagnostics, Origin, Problem};
 pub use load::{FlagOverride, Format, environment, from_text, load, place};
 pub use model::{
-    AddressFamily, Arrivals, Balance, Config, DEFAULT_STALL, ExportConfig, FilesConfig,
-    GovernorConfig, HttpConfig, HttpVersion, LengthField, Limits, NetworkConfig, OtlpConfig,
-    ProbeConfig, ProxyConfig, RequestConfig, Secret, ServerMetrics, TargetConfig, TlsConfig,
-    TokenizerConfig, WhenFull, WorkloadConfig,
+    AddressFamily, Balance, Config, DEFAULT_STALL, ExportConfig, FilesConfig, GovernorConfig,
+    HttpConfig, HttpVersion, LengthField, Limits, NetworkConfig, OtlpConfig, ProbeConfig,
+    ProxyConfig, RequestConfig, Secret, ServerMetrics, TargetConfig, TlsConfig, TokenizerConfig,
+    WhenFull, WorkloadConfig,
 };
 pub use url::{BaseUrl, Scheme, UrlError};
 

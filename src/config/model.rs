@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::BaseUrl;
+use super::{BaseUrl, PhaseConfig};
 use crate::measurement::{Api, CacheMode, ConnectionPolicy, StallRule};
 
 /// A whole configuration.
@@ -222,14 +222,36 @@ pub struct ProbeConfig {
     pub when_full: WhenFull,
     /// Which connection a request may use.
     pub connection: ConnectionPolicy,
-    /// When requests are due.
-    pub arrivals: Arrivals,
+    /// When requests are due: one phase after the other, at least one.
+    pub phases: Vec<PhaseConfig>,
     /// What is sent.
     pub workload: WorkloadConfig,
     /// When a request is given up.
     pub limits: Limits,
     /// When a chunk gap is a stall.
     pub stall: StallRule,
+}
+
+impl ProbeConfig {
+    /// Whether what is measured is due only when a slot is free.
+    #[must_use]
+    pub fn is_closed_loop(&self) -> bool {
+        let mut measured = self.phases.iter().filter(|phase| phase.kind.is_measured());
+        measured.any(|phase| phase.arrivals.is_closed_loop())
+    }
+
+    /// Mean arrivals per second at one target over the first day; `None` where the server
+    /// decides.
+    #[must_use]
+    pub fn mean_rate(&self) -> Option<f64> {
+        const DAY: Duration = Duration::from_hours(24);
+        let (mut left, mut sum) = (DAY, 0.0);
+        for phase in &self.phases {
+            sum += phase.expected(left)?;
+            left = left.saturating_sub(phase.bounds.duration.unwrap_or_default());
+        }
+        Some(sum / DAY.as_secs_f64())
+    }
 }
 
 /// What an arrival does that finds the in-flight cap full.
@@ -239,26 +261,6 @@ pub enum WhenFull {
     Refuse,
     /// It waits, in order.
     Wait,
-}
-
-/// When requests are due.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Arrivals {
-    /// Every 1/rate seconds.
-    Constant {
-        /// Arrivals per second, finite and positive.
-        rate: f64,
-    },
-    /// Exponential times between arrivals.
-    Poisson {
-        /// Mean arrivals per second, finite and positive.
-        rate: f64,
-    },
-    /// Always this many in flight: the next is due when a slot is free.
-    Closed {
-        /// Requests in flight, at least 1.
-        concurrency: u32,
-    },
 }
 
 /// What is sent: synthetic prompts by token count.

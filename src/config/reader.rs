@@ -170,6 +170,27 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// The item at `node` of the list under `key`, read by `parse`, if it is good.
+    pub(super) fn item<T>(
+        &mut self,
+        section: &Section<'a>,
+        (node, key): (&Node<'a>, &str),
+        parse: impl FnOnce(Given<'a>) -> Result<T, Refusal>,
+    ) -> Option<T> {
+        let given = Given {
+            value: node.value,
+            untyped: false,
+        };
+        let mut refusal = match parse(given) {
+            Ok(value) => return Some(value),
+            Err(refusal) => refusal,
+        };
+        let wanted = || section.table.wanted(key).to_owned();
+        refusal.wanted = Some(refusal.wanted.unwrap_or_else(wanted));
+        self.refuse(node, &refusal);
+        None
+    }
+
     /// As [`Self::optional`], for a key that must be set.
     pub(super) fn required<T>(
         &mut self,

@@ -10,6 +10,7 @@ use super::load::read;
 use super::*;
 use crate::measurement::{Api, CacheMode, ConnectionPolicy};
 
+mod arrivals;
 mod sources;
 mod targets;
 
@@ -68,7 +69,7 @@ fn what_is_left_out_holds_its_default() {
             streaming: true,
             when_full: WhenFull::Refuse,
             connection: ConnectionPolicy::Pooled,
-            arrivals: Arrivals::Poisson { rate: 0.2 },
+            phases: vec![PhaseConfig::endless(Arrivals::Poisson { rate: 0.2 })],
             workload: WorkloadConfig {
                 input_tokens: 128,
                 output_tokens: Some(64),
@@ -100,6 +101,7 @@ fn every_sample_file_is_good() {
         ("canary.yaml", include_str!("../../config/canary.yaml")),
         ("sidecar.yaml", include_str!("../../config/sidecar.yaml")),
         ("gateway.yaml", include_str!("../../config/gateway.yaml")),
+        ("load.yaml", include_str!("../../config/load.yaml")),
     ] {
         if let Err(found) = from_text(text, Format::Yaml, name) {
             panic!("{found}");
@@ -281,9 +283,10 @@ c.yaml:10: `probes[1].name`: given twice
 c.yaml:11: `probes[1].targets`: missing
   given: an empty list
   wanted: at least one
-c.yaml:12: `probes[1].arrivals.concurrency`: does not go together
+c.yaml:12: `probes[1].arrivals.concurrency`: out of range
   given: `5`
-  hint: only `process: closed` takes it
+  wanted: at most `governor.in_flight`, which is `4`
+  hint: raise `governor.in_flight`
 c.yaml:13: `probes[1].workload.synthetic.input_tokens`: out of range
   given: `0`
   wanted: from `1` to `1000000`
@@ -317,7 +320,7 @@ fn what_is_planned_is_refused_and_not_ignored() {
         ),
         (
             "probes[0].arrivals.process",
-            with_probe(&GOOD.replace("constant", "gamma")),
+            with_probe(&GOOD.replace("constant", "trace")),
         ),
         (
             "targets[0].node",

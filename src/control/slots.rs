@@ -17,7 +17,15 @@ pub struct Slots {
     freed_at: Arc<AtomicU64>,
     numbers: Arc<Mutex<Numbers>>,
     late: Arc<AtomicU32>,
+    size: Arc<Mutex<Size>>,
+}
+
+/// How many slots there are.
+#[derive(Debug)]
+struct Size {
     cap: u32,
+    /// Slots in use beyond the cap: they vanish when they are given back.
+    surplus: u32,
 }
 
 /// The numbers of free slots.
@@ -35,7 +43,7 @@ pub struct Slot {
     // Fields are dropped in this order: the number is back before another can be taken.
     number: Number,
     late: Option<Late>,
-    permit: OwnedSemaphorePermit,
+    permit: Permit,
     freed_at: Arc<AtomicU64>,
 }
 
@@ -46,6 +54,25 @@ struct Late(Arc<AtomicU32>);
 impl Drop for Late {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Relaxed);
+    }
+}
+
+/// A place among the slots.
+#[derive(Debug)]
+struct Permit {
+    permit: Option<OwnedSemaphorePermit>,
+    size: Arc<Mutex<Size>>,
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        let mut size = self.size.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(permit) = self.permit.take()
+            && size.surplus > 0
+        {
+            size.surplus -= 1;
+            permit.forget();
+        }
     }
 }
 
@@ -87,7 +114,26 @@ impl Slots {
             freed_at: Arc::new(AtomicU64::new(now.as_nanos())),
             numbers: Arc::default(),
             late: Arc::default(),
-            cap,
+            size: Arc::new(Mutex::new(Size { cap, surplus: 0 })),
+        }
+    }
+
+    /// Makes it `cap` slots; those that are new are free since `at`. Slots in use stay in use,
+    /// and vanish when they are given back where they are too many.
+    pub fn resize(&self, cap: u32, at: MonoTime) {
+        let mut size = self.size();
+        let before = size.cap;
+        size.cap = cap;
+        if cap >= before {
+            let more = cap - before;
+            let kept = more.min(size.surplus);
+            size.surplus -= kept;
+            self.freed_at.fetch_max(at.as_nanos(), Relaxed);
+            self.free.add_permits((more - kept) as usize);
+        } else {
+            let fewer = before - cap;
+            let gone = self.free.forget_permits(fewer as usize);
+            size.surplus += fewer - u32::try_from(gone).unwrap_or(fewer);
         }
     }
 
@@ -114,8 +160,9 @@ impl Slots {
     /// Slots in use.
     #[must_use]
     pub fn in_use(&self) -> u32 {
-        let free = u32::try_from(self.free.available_permits()).unwrap_or(self.cap);
-        self.cap.saturating_sub(free)
+        let size = self.size();
+        let free = u32::try_from(self.free.available_permits()).unwrap_or(size.cap);
+        (size.cap + size.surplus).saturating_sub(free)
     }
 
     /// Whether one is in use that was taken late, through our own delay: it would be free sooner.
@@ -134,15 +181,22 @@ impl Slots {
 
     /// All slots, used or not.
     #[must_use]
-    pub const fn cap(&self) -> u32 {
-        self.cap
+    pub fn cap(&self) -> u32 {
+        self.size().cap
+    }
+
+    fn size(&self) -> std::sync::MutexGuard<'_, Size> {
+        self.size.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn slot(&self, permit: OwnedSemaphorePermit) -> Slot {
         Slot {
             number: Number::take(&self.numbers),
             late: None,
-            permit,
+            permit: Permit {
+                permit: Some(permit),
+                size: Arc::clone(&self.size),
+            },
             freed_at: Arc::clone(&self.freed_at),
         }
     }
@@ -200,6 +254,26 @@ mod tests {
         assert!(slots.is_late_in_use());
         late.release(MonoTime::ZERO);
         assert!(!slots.is_late_in_use());
+    }
+
+    #[test]
+    fn a_cap_goes_up_at_once_and_down_as_slots_come_back() {
+        let at = MonoTime::from_nanos;
+        let slots = Slots::new(1, at(1));
+        let one = slots.try_take().expect("one is free");
+        slots.resize(3, at(5));
+        assert_eq!((slots.cap(), slots.freed_at()), (3, at(5)));
+        let two = slots.try_take().expect("two are new");
+        slots.resize(1, at(6));
+        assert_eq!((slots.cap(), slots.in_use()), (1, 2));
+        assert!(slots.try_take().is_none(), "the free one is gone at once");
+        one.release(at(7));
+        assert!(slots.try_take().is_none(), "this one was too many");
+        slots.resize(2, at(8));
+        let three = slots.try_take().expect("one more again");
+        two.release(at(9));
+        three.release(at(9));
+        assert_eq!((slots.cap(), slots.in_use()), (2, 0));
     }
 
     #[test]

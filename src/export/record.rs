@@ -13,7 +13,7 @@ use serde::{Serialize, Serializer};
 
 use crate::clock::{MonoTime, WallAnchor};
 use crate::measurement::{
-    Api, CacheMode, ClockSource, ConnectionPolicy, FirstChunk, Notes, Observed, Outcome,
+    Api, CacheMode, ClockSource, ConnectionPolicy, FirstChunk, Notes, Observed, Outcome, PhaseKind,
     RefusedReason, RequestError, RequestRecord, StallRule, StateAt, TokenSource,
 };
 
@@ -101,6 +101,8 @@ struct Line<'a> {
     server: Server,
     /// Not read in this version.
     gpu: Option<()>,
+    phase: Option<&'a str>,
+    phase_kind: PhaseKind,
 }
 
 #[derive(Serialize)]
@@ -218,6 +220,11 @@ impl<'a> Line<'a> {
                 end: None,
             },
             gpu: None,
+            phase: record.phase.as_ref().map(|phase| &*phase.name),
+            phase_kind: record
+                .phase
+                .as_ref()
+                .map_or(PhaseKind::Profiling, |phase| phase.kind),
         }
     }
 }
@@ -228,6 +235,7 @@ const fn every_field_is_written(record: &RequestRecord) {
     let RequestRecord {
         sequence: _,
         stream: _,
+        phase: _,
         ids: _,
         timeline: _,
         reused: _,
@@ -333,7 +341,7 @@ mod tests {
 "service_time_ms":43.0,"response_time_ms":45.25,
 "tokens":{"input":130,"output":5,"reasoning":1,"cached":0,"source":"usage","requested_input":128,"requested_output":64},
 "chunks":4,"choices":null,"bytes":31244,"outcome":"ok","http_status":200,"finish_reason":"length","error":null,"certificate_expiry_unix":null,
-"server":{"intended":{"running":3.0,"waiting":0.0,"kv_usage":0.41,"age_ms":180.5},"first_token":null,"end":null},"gpu":null}"#,
+"server":{"intended":{"running":3.0,"waiting":0.0,"kv_usage":0.41,"age_ms":180.5},"first_token":null,"end":null},"gpu":null,"phase":null,"phase_kind":"profiling"}"#,
         );
     }
 
@@ -352,7 +360,7 @@ mod tests {
 "service_time_ms":null,"response_time_ms":null,
 "tokens":{"input":null,"output":null,"reasoning":null,"cached":null,"source":null,"requested_input":null,"requested_output":null},
 "chunks":null,"choices":null,"bytes":null,"outcome":"refused","http_status":null,"finish_reason":null,"error":null,"certificate_expiry_unix":null,
-"server":{"intended":null,"first_token":null,"end":null},"gpu":null}"#,
+"server":{"intended":null,"first_token":null,"end":null},"gpu":null,"phase":null,"phase_kind":"profiling"}"#,
         );
     }
 
@@ -371,7 +379,7 @@ mod tests {
 "service_time_ms":null,"response_time_ms":null,
 "tokens":{"input":null,"output":null,"reasoning":null,"cached":null,"source":null,"requested_input":128,"requested_output":64},
 "chunks":0,"choices":null,"bytes":0,"outcome":"connect","http_status":null,"finish_reason":null,"error":{"kind":"connection refused","message":"tcp connect: \"refused\""},"certificate_expiry_unix":null,
-"server":{"intended":null,"first_token":null,"end":null},"gpu":null}"#,
+"server":{"intended":null,"first_token":null,"end":null},"gpu":null,"phase":null,"phase_kind":"profiling"}"#,
         );
     }
 
@@ -390,7 +398,7 @@ mod tests {
 "service_time_ms":320.1,"response_time_ms":320.1,
 "tokens":{"input":130,"output":64,"reasoning":null,"cached":null,"source":"usage","requested_input":128,"requested_output":64},
 "chunks":0,"choices":null,"bytes":812,"outcome":"ok","http_status":200,"finish_reason":"stop","error":null,"certificate_expiry_unix":null,
-"server":{"intended":{"running":3.0,"waiting":0.0,"kv_usage":0.41,"age_ms":180.5},"first_token":null,"end":null},"gpu":null}"#,
+"server":{"intended":{"running":3.0,"waiting":0.0,"kv_usage":0.41,"age_ms":180.5},"first_token":null,"end":null},"gpu":null,"phase":null,"phase_kind":"profiling"}"#,
         );
     }
 

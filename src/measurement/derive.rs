@@ -116,11 +116,22 @@ impl RequestRecord {
             || self.notes.has(Note::LateTimer)
     }
 
+    /// Whether it belongs to what is measured, and not to a warm-up or a cool-down.
+    #[must_use]
+    pub fn is_measured(&self) -> bool {
+        self.phase
+            .as_ref()
+            .is_none_or(|phase| phase.kind.is_measured())
+    }
+
     /// Whether its latencies may feed a verdict: a success whose times are the server's, neither
     /// ours nor those of something between.
     #[must_use]
     pub fn feeds_verdict(&self) -> bool {
-        self.outcome == Outcome::Ok && !self.is_lagged() && !self.is_buffered()
+        self.outcome == Outcome::Ok
+            && self.is_measured()
+            && !self.is_lagged()
+            && !self.is_buffered()
     }
 
     /// How the count of the first chunk is known.

@@ -11,6 +11,7 @@ mod chunks;
 mod derive;
 mod notes;
 mod outcome;
+mod phase;
 mod plain;
 mod record;
 mod sample;
@@ -20,6 +21,7 @@ pub use chunks::{Chunk, Chunks};
 pub use derive::{StallRule, is_own_lag};
 pub use notes::{Note, Notes};
 pub use outcome::{Outcome, RefusedReason};
+pub use phase::{Phase, PhaseKind};
 pub use plain::{plain, plain_lines, screen};
 pub use record::{
     Choices, ClockSource, FirstChunk, RequestError, RequestRecord, Timeline, TokenCounts,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::{Chunks, Notes, Outcome, RefusedReason, Stream};
+use super::{Chunks, Notes, Outcome, Phase, RefusedReason, Stream};
 use crate::clock::MonoTime;
 
 /// The identifiers that tie a record, its span and the server's log together.
@@ -221,6 +221,8 @@ pub struct RequestRecord {
     pub sequence: u64,
     /// The stream it belongs to.
     pub stream: Arc<Stream>,
+    /// The phase it belongs to, if its probe has several or a named one.
+    pub phase: Option<Arc<Phase>>,
     /// Trace, span and request ids.
     pub ids: TraceIds,
     /// Raw instants.
@@ -268,6 +270,7 @@ impl RequestRecord {
         Self {
             sequence,
             stream,
+            phase: None,
             ids,
             timeline: Timeline::due(intended),
             reused: None,

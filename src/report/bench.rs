@@ -22,10 +22,21 @@ pub fn bench_table(summary: &Summary) -> String {
     for line in lines.into_iter().chain(wire(summary)) {
         writeln!(out, " {line}").expect("writing to a string cannot fail");
     }
-    if let Some(line) = inexact(summary) {
+    for line in beside(summary).into_iter().chain(inexact(summary)) {
         writeln!(out, " {line}").expect("writing to a string cannot fail");
     }
     out
+}
+
+/// The phases that are not part of the numbers.
+fn beside(summary: &Summary) -> Option<String> {
+    let beside = summary
+        .phases
+        .iter()
+        .filter(|(_, phase)| !phase.kind.is_measured())
+        .map(|(name, phase)| format!("{name} {}", grouped(phase.records)))
+        .collect::<Vec<_>>();
+    (!beside.is_empty()).then(|| format!("not measured  {}", beside.join(" · ")))
 }
 
 /// Every row of the table, in order: its name and, where there are values, its statistics.
@@ -217,6 +228,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
+    use crate::aggregate::Phases;
     use crate::aggregate::summary::{Metrics, Throughput, WireSummary};
 
     fn stats(unit: &'static str, p99: Option<f64>) -> Stats {
@@ -257,6 +269,7 @@ mod tests {
             schema: "tokencanary.summary/1",
             closed_loop: true,
             records: 103,
+            phases: Phases::default(),
             outcomes: BTreeMap::from([("ok", 98), ("http_status", 4), ("cancelled", 1)]),
             lagged: 3,
             metrics: Metrics {

@@ -201,7 +201,7 @@ impl Line {
     }
 
     fn left(&mut self, bytes: &[u8]) {
-        self.marks.wrote(self.anchor.now());
+        self.marks.wrote(self.anchor.now(), bytes.len());
         self.unflushed = self.bytes.is_tls();
         let request = &mut self.request;
         let mut body = bytes.len();
@@ -265,7 +265,7 @@ impl hyper::rt::Write for Line {
         ready!(self.bytes.poll_flush(cx))?;
         if self.unflushed {
             self.unflushed = false;
-            self.marks.wrote(self.anchor.now());
+            self.marks.wrote(self.anchor.now(), 0);
             self.note_sent();
         }
         Poll::Ready(Ok(()))

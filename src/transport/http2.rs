@@ -187,7 +187,7 @@ impl hyper::rt::Write for Carrier {
         let mut is_ours = false;
         self.frames.1.feed(&bytes[..written], |_, _| is_ours = true);
         if is_ours {
-            self.marks.wrote(self.anchor.now());
+            self.marks.wrote(self.anchor.now(), written);
             self.unflushed = self.bytes.is_tls();
         }
         Poll::Ready(Ok(written))
@@ -197,7 +197,7 @@ impl hyper::rt::Write for Carrier {
         ready!(self.bytes.poll_flush(cx))?;
         if self.unflushed {
             self.unflushed = false;
-            self.marks.wrote(self.anchor.now());
+            self.marks.wrote(self.anchor.now(), 0);
         }
         Poll::Ready(Ok(()))
     }

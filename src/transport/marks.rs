@@ -98,6 +98,8 @@ pub struct Marks {
     returned: Slot,
     spread_ns: AtomicU64,
     reads: AtomicU32,
+    /// Bytes of the request written so far.
+    written: AtomicU64,
     is_kernel: AtomicBool,
     is_bad: AtomicBool,
     /// Whether the whole request was written; kept with HTTP/1.1.
@@ -146,15 +148,24 @@ impl Marks {
         ] {
             slot.clear();
         }
+        self.written.store(0, Relaxed);
         if self.is_ahead.load(Relaxed) {
             self.ledger().begin();
         }
     }
 
-    /// Bytes of the request were written.
-    pub(super) fn wrote(&self, at: MonoTime) {
+    /// `bytes` of the request were written; 0 if such as were written before went out now.
+    pub(super) fn wrote(&self, at: MonoTime, bytes: usize) {
         self.first_write.set_once(at);
         self.last_write.set(at);
+        self.written.fetch_add(bytes as u64, Relaxed);
+    }
+
+    /// When the last byte so far was written, if at least `bytes` were.
+    #[must_use]
+    pub fn wrote_all(&self, bytes: u64) -> Option<MonoTime> {
+        let all = self.written.load(Relaxed) >= bytes;
+        self.last_write.get().filter(|_| all)
     }
 
     /// Whether the whole request was written.
@@ -294,7 +305,7 @@ mod tests {
     /// The spread in microseconds of a read after one at 10,000.
     fn spread_of(second: Arrival) -> u128 {
         let marks = Marks::default();
-        marks.wrote(us(1_000));
+        marks.wrote(us(1_000), 1);
         marks.read(arrival(10_000, 10_050, None));
         marks.read(second);
         marks.last_read().expect("read").spread.as_micros()
@@ -330,15 +341,15 @@ mod tests {
     #[test]
     fn the_first_read_is_bounded_by_the_request_and_never_before_it() {
         let marks = Marks::default();
-        marks.wrote(us(1_000));
-        marks.wrote(us(1_500));
+        marks.wrote(us(1_000), 1);
+        marks.wrote(us(1_500), 1);
         marks.read(arrival(4_000, 4_100, None));
         let read = marks.last_read().expect("read");
         assert_eq!(
             (read.at, read.spread),
             (us(4_000), Duration::from_micros(2_500))
         );
-        marks.wrote(us(5_000));
+        marks.wrote(us(5_000), 1);
         marks.read(arrival(4_500, 5_100, None));
         let read = marks.last_read().expect("read");
         assert_eq!(
@@ -351,14 +362,14 @@ mod tests {
     #[test]
     fn each_exchange_begins_anew_but_reads_go_on_being_numbered() {
         let marks = Marks::default();
-        marks.wrote(us(1));
+        marks.wrote(us(1), 1);
         marks.read(arrival(2, 3, None));
         marks.answered();
         assert_eq!(marks.first_read(), Some(us(2)));
         marks.begin();
         assert_eq!((marks.first_write(), marks.first_read()), (None, None));
         assert_eq!(marks.last_read(), None);
-        marks.wrote(us(1_000));
+        marks.wrote(us(1_000), 1);
         marks.read(arrival(1_200, 1_300, None));
         let read = marks.last_read().expect("read");
         assert_eq!((read.number, read.spread), (2, Duration::from_micros(200)));

@@ -3,6 +3,7 @@
 
 mod conservation;
 mod exactness;
+mod load;
 mod omission;
 mod spread;
 mod stall;
@@ -16,7 +17,7 @@ use tokencanary::app::{App, Extent, Outputs, RunReport, Setup};
 use tokencanary::clock::{MonoTime, TimeAnchor};
 use tokencanary::config::{
     Arrivals, Balance, BaseUrl, Config, DEFAULT_STALL, ExportConfig, GovernorConfig, Limits,
-    NetworkConfig, ProbeConfig, RequestConfig, ServerMetrics, TargetConfig, WhenFull,
+    NetworkConfig, PhaseConfig, ProbeConfig, RequestConfig, ServerMetrics, TargetConfig, WhenFull,
     WorkloadConfig,
 };
 use tokencanary::measurement::{Api, CacheMode, ConnectionPolicy, Observed, RequestRecord};
@@ -144,7 +145,7 @@ fn config(arrivals: Arrivals, when_full: WhenFull, in_flight: u32) -> Config {
             streaming: true,
             when_full,
             connection: ConnectionPolicy::Pooled,
-            arrivals,
+            phases: vec![PhaseConfig::endless(arrivals)],
             workload: WorkloadConfig {
                 input_tokens: 16,
                 output_tokens: Some(2),

@@ -108,11 +108,7 @@ pub(super) async fn ask(connections: Vec<Vec<Answer>>, limits: Limits) -> Answer
             input_tokens: 1,
             output_tokens: None,
         };
-        let call = Call {
-            record,
-            prompt,
-            session: None,
-        };
+        let call = Call::new(record, prompt);
         records.push(client.send(call, &Cancel::default()).await);
     }
     let asked = asked.lock().expect("no panic before").clone();

@@ -339,9 +339,8 @@ impl Trial {
                 output_tokens: Some(3),
             };
             let call = Call {
-                record,
-                prompt,
                 session,
+                ..Call::new(record, prompt)
             };
             records.push(client.send(call, &Cancel::default()).await);
         }

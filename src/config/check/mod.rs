@@ -1,7 +1,9 @@
 //! From the merged tree to a [`Config`]: one function per section.
 
+mod arrivals;
 mod export;
 mod network;
+mod phases;
 mod probe;
 mod request;
 mod target;

@@ -6,12 +6,11 @@ use super::super::diagnostic::Problem;
 use super::super::given::{Refusal, shown};
 use super::super::keys::{self, nearest};
 use super::super::reader::{Reader, Section};
-use super::super::{Arrivals, DEFAULT_STALL, Limits, ProbeConfig, WhenFull, WorkloadConfig};
-use super::{HOUR, MILLISECOND, MOST_IN_FLIGHT, check_unique, items, name, small};
+use super::super::{DEFAULT_STALL, Limits, ProbeConfig, WhenFull, WorkloadConfig};
+use super::phases::{Around, phases};
+use super::{HOUR, MILLISECOND, check_unique, items, name, small};
 use crate::measurement::{Api, CacheMode, ConnectionPolicy, StallRule};
 
-/// Arrivals per second; beyond what one process sends.
-const MOST_RATE: f64 = 100_000.0;
 /// Longest prompt and longest answer.
 const MOST_TOKENS: u64 = 1_000_000;
 /// The tokens at the end of a warm prompt that are not fixed.
@@ -67,9 +66,11 @@ fn probe<'a>(
         ];
         given.word(&known, &[])
     });
-    reader.require(section, "arrivals");
-    let arrivals = reader.subsection(section, "arrivals", &keys::ARRIVALS);
-    let arrivals = arrivals.and_then(|section| arrivals_of(reader, &section, in_flight));
+    let around = Around {
+        in_flight,
+        streaming: streaming.unwrap_or(true) && !only_unary(targets.as_deref(), known),
+    };
+    let phases = phases(reader, section, around);
     reader.require(section, "workload");
     let workload = reader.subsection(section, "workload", &keys::WORKLOAD);
     let workload = workload.and_then(|section| workload_of(reader, &section));
@@ -83,7 +84,7 @@ fn probe<'a>(
         streaming: streaming.unwrap_or(true),
         when_full: when_full.unwrap_or(WhenFull::Refuse),
         connection: connection.unwrap_or(ConnectionPolicy::Pooled),
-        arrivals: arrivals?,
+        phases: phases?,
         workload: workload?,
     })
 }
@@ -126,6 +127,11 @@ fn unary(name: &str, known: &[Known<'_>]) -> Option<Refusal> {
     })
 }
 
+/// Whether none of `names` has streams.
+fn only_unary(names: Option<&[String]>, known: &[Known<'_>]) -> bool {
+    names.is_some_and(|names| names.iter().all(|name| unary(name, known).is_some()))
+}
+
 fn targets<'a>(
     reader: &mut Reader<'a>,
     section: &Section<'a>,
@@ -163,70 +169,6 @@ fn unknown_target(name: &str, known: &[Known<'_>]) -> Refusal {
                 .collect();
             refusal.hint(format!("there are {}", some.join(", ")))
         }
-    }
-}
-
-/// The arrival processes, before their parameters are known.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Process {
-    Constant,
-    Poisson,
-    Closed,
-}
-
-fn arrivals_of<'a>(
-    reader: &mut Reader<'a>,
-    section: &Section<'a>,
-    in_flight: u32,
-) -> Option<Arrivals> {
-    let process = reader.required(section, "process", |given| {
-        let known = [
-            ("constant", Process::Constant),
-            ("poisson", Process::Poisson),
-            ("closed", Process::Closed),
-        ];
-        given.word(
-            &known,
-            &["gamma", "trace", "bursts", "ramp", "steps", "sine"],
-        )
-    })?;
-    if process == Process::Closed {
-        exclude(
-            reader,
-            section,
-            ("rate", "`process: closed` takes `concurrency`"),
-        );
-        let concurrency = reader.required(section, "concurrency", |given| {
-            let concurrency = given.whole(1..=MOST_IN_FLIGHT)?;
-            if concurrency > u64::from(in_flight) {
-                return Err(Refusal::new(Problem::OutOfRange)
-                    .wanted(format!(
-                        "at most `governor.in_flight`, which is `{in_flight}`"
-                    ))
-                    .hint("raise `governor.in_flight`"));
-            }
-            Ok(concurrency)
-        })?;
-        return Some(Arrivals::Closed {
-            concurrency: small(concurrency),
-        });
-    }
-    exclude(
-        reader,
-        section,
-        ("concurrency", "only `process: closed` takes it"),
-    );
-    let rate = reader.required(section, "rate", |given| given.rate(MOST_RATE))?;
-    Some(match process {
-        Process::Constant => Arrivals::Constant { rate },
-        _ => Arrivals::Poisson { rate },
-    })
-}
-
-/// Notes `key` if it was set, since another key rules it out.
-fn exclude<'a>(reader: &mut Reader<'a>, section: &Section<'a>, (key, hint): (&str, &str)) {
-    if let Some(node) = section.get(key) {
-        reader.refuse(&node, &Refusal::new(Problem::Conflict).hint(hint));
     }
 }
 

@@ -219,6 +219,10 @@ impl Attributes {
             "tokencanary.token_source",
             record.tokens.source.map(TokenSource::name),
         );
+        self.text(
+            "tokencanary.phase",
+            record.phase.as_ref().map(|phase| phase.kind.name()),
+        );
         let notes: Vec<StringValue> = record.notes.iter().map(|note| note.name().into()).collect();
         if !notes.is_empty() {
             self.put("tokencanary.notes", Value::Array(Array::String(notes)));

@@ -2,25 +2,54 @@
 //!
 //! A schedule never skips an arrival and never moves one: however late the world is, the next
 //! call gives the next due time, which may lie in the past. Open processes know their times in
-//! advance; a closed loop is due when a slot is free.
+//! advance; a closed loop is due when a slot is free. The same seed gives the same times to the
+//! nanosecond, whoever asks and when.
 //!
 //! | room | known for | does | never does |
 //! |---|---|---|---|
 //! | `load/schedule` | `Schedule`: `next(slot_free) -> Option<Arrival>`, lazy | say when each request is due; open processes ignore the argument, closed loops and sessions are due from it | sleep, know prompts, skip an arrival |
 
+mod gaps;
+mod profile;
+mod ramp;
+mod replay;
+#[cfg(test)]
+mod tests;
+mod users;
+
 use std::time::Duration;
 
+use rand::RngExt;
 use rand::rngs::StdRng;
-use rand_distr::{Distribution, Exp};
 
+use self::gaps::Steps;
+use self::profile::Profile;
+use self::replay::Played;
+use self::users::Users;
 use crate::clock::MonoTime;
-use crate::config::Arrivals;
+use crate::config::{Arrivals, Bounds, Gaps, Ramp, Replay};
+
+pub use self::ramp::{CapRamp, CapStep};
+pub use self::replay::Times;
 
 /// One request that is due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Arrival {
     /// When it is due.
     pub intended: MonoTime,
+    /// Its place in a session; `None`: it is a session of its own.
+    pub turn: Option<Turn>,
+}
+
+/// One request of a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Turn {
+    /// Number of the session in its phase, from 0.
+    pub session: u64,
+    /// Requests of the session before this one, those included that lie before the start.
+    pub turn: u32,
+    /// Whether the session ends with it.
+    pub last: bool,
 }
 
 /// When a schedule begins and ends.
@@ -28,10 +57,10 @@ pub struct Arrival {
 pub struct Span {
     /// No arrival before this.
     pub start: MonoTime,
-    /// No arrival at or after this.
-    pub end: Option<MonoTime>,
-    /// At most this many arrivals.
-    pub count: Option<u64>,
+    /// How much of a UTC day had passed then; for profiles of a day.
+    pub since_midnight: Duration,
+    /// No arrival at or after the duration, none beyond the counts.
+    pub bounds: Bounds,
 }
 
 /// A lazy sequence of due times.
@@ -44,44 +73,87 @@ pub struct Schedule {
 
 #[derive(Debug)]
 enum Process {
-    /// The k-th arrival is at start + k / rate, without accumulated rounding.
-    Constant { rate: f64 },
-    /// Exponential gaps; `next` is the arrival to be given.
-    Poisson {
-        gap: Exp<f64>,
-        next: MonoTime,
+    /// A process of rate 1 on the clock of the integrated rate.
+    Open {
+        steps: Steps,
+        rate: Profile,
+    },
+    /// The k-th arrival is in burst ⌊k / size⌋.
+    Burst {
+        size: u32,
+        every: Duration,
+    },
+    /// The k-th arrival is `late`, at most twice the jitter, after k · every.
+    Jitter {
+        every: Duration,
+        jitter: Duration,
         random: Box<StdRng>,
     },
+    Users(Users),
+    Fixed(Played),
     /// Due when a slot is free.
     Closed,
 }
 
-/// A rate no float division can break: `config` allows only finite, positive rates.
-const RATE_CHECKED: &str = "rates are checked to be finite and positive";
-
 impl Schedule {
-    /// The arrivals of `arrivals` within `span`. `random` is used by the Poisson process only.
+    /// The arrivals of `arrivals` within `span`. `ramp` leads to the rate of a process that has
+    /// one rate, and is ignored by others. `random` is used by processes with chance in them.
     ///
     /// # Panics
     ///
-    /// If a rate is not finite and positive, which the configuration excludes.
+    /// If a smoothness is not finite and positive, which the configuration excludes.
     #[must_use]
-    pub fn new(arrivals: Arrivals, span: Span, mut random: StdRng) -> Self {
+    pub fn new((arrivals, ramp): (&Arrivals, Option<Ramp>), span: Span, random: StdRng) -> Self {
+        let open = |gaps, rate: f64, random| Process::Open {
+            steps: Steps::new(gaps, random),
+            rate: ramp.map_or_else(|| Profile::constant(rate), |ramp| Profile::ramp(ramp, rate)),
+        };
         let process = match arrivals {
-            Arrivals::Constant { rate } => Process::Constant { rate },
-            Arrivals::Poisson { rate } => {
-                let gap = Exp::new(rate).expect(RATE_CHECKED);
-                let next = span.start + seconds(gap.sample(&mut random));
-                Process::Poisson {
-                    gap,
-                    next,
-                    random: Box::new(random),
-                }
+            Arrivals::Constant { rate } => open(Gaps::Constant, *rate, random),
+            Arrivals::Poisson { rate } => open(Gaps::Poisson, *rate, random),
+            Arrivals::Gamma { rate, smoothness } => {
+                let smoothness = *smoothness;
+                open(Gaps::Gamma { smoothness }, *rate, random)
+            }
+            Arrivals::Burst { size, every } => Process::Burst {
+                size: *size,
+                every: *every,
+            },
+            Arrivals::Jitter { every, jitter } => Process::Jitter {
+                every: *every,
+                jitter: *jitter,
+                random: Box::new(random),
+            },
+            Arrivals::Series { gaps, points } => Process::Open {
+                steps: Steps::new(*gaps, random),
+                rate: Profile::series(points),
+            },
+            Arrivals::Diurnal { gaps, rates } => Process::Open {
+                steps: Steps::new(*gaps, random),
+                rate: Profile::diurnal(rates.clone(), span.since_midnight),
+            },
+            Arrivals::Users { users, rate, turns } => {
+                Process::Users(Users::new((*users, *turns), *rate, span.bounds.sessions))
+            }
+            Arrivals::Fixed { times, replay } => {
+                let times = times.clone();
+                let each = (0..times.len()).map(move |index| times[index]);
+                Process::Fixed(Played::new(Box::new(each), *replay))
             }
             Arrivals::Closed { .. } => Process::Closed,
         };
         Self {
             process,
+            span,
+            given: 0,
+        }
+    }
+
+    /// The arrivals of a recording within `span`: `times` are read as they are needed.
+    #[must_use]
+    pub fn recorded((times, rules): (Times, Replay), span: Span) -> Self {
+        Self {
+            process: Process::Fixed(Played::new(times, rules)),
             span,
             given: 0,
         }
@@ -96,23 +168,57 @@ impl Schedule {
     /// The next arrival; `None` at the end of the span. `slot_free` is when a slot was free for
     /// it: the due time in a closed loop, ignored otherwise.
     pub fn next(&mut self, slot_free: MonoTime) -> Option<Arrival> {
-        if self.span.count.is_some_and(|count| self.given >= count) {
+        let Bounds {
+            requests,
+            duration,
+            sessions,
+        } = self.span.bounds;
+        let sessions = sessions.filter(|_| !matches!(self.process, Process::Users(_)));
+        let most = [requests, sessions].into_iter().flatten().min();
+        if most.is_some_and(|most| self.given >= most) {
             return None;
         }
-        let intended = match &self.process {
-            Process::Constant { rate } => self.span.start + multiple(self.given, *rate),
-            Process::Poisson { next, .. } => *next,
-            Process::Closed => slot_free,
-        };
-        if self.span.end.is_some_and(|end| intended >= end) {
+        let arrival = self.due(slot_free)?;
+        let end = duration.map(|duration| self.span.start + duration);
+        if end.is_some_and(|end| arrival.intended >= end) {
             return None;
-        }
-        if let Process::Poisson { gap, next, random } = &mut self.process {
-            *next = *next + seconds(gap.sample(random));
         }
         self.given += 1;
-        Some(Arrival { intended })
+        Some(arrival)
     }
+
+    fn due(&mut self, slot_free: MonoTime) -> Option<Arrival> {
+        let mut turn = None;
+        let after = match &mut self.process {
+            Process::Open { steps, rate } => seconds(rate.advance(steps.next())?),
+            Process::Burst { size, every } => nanos_times(*every, self.given / u64::from(*size)),
+            Process::Jitter {
+                every,
+                jitter,
+                random,
+            } => {
+                let late = jitter.mul_f64(2.0 * random.random_range(0.0..1.0));
+                nanos_times(*every, self.given) + late
+            }
+            Process::Users(users) => {
+                let (tick, of) = users.next()?;
+                turn = Some(of);
+                multiple(tick, users.rate())
+            }
+            Process::Fixed(played) => played.next()?,
+            Process::Closed => slot_free.since(self.span.start),
+        };
+        Some(Arrival {
+            intended: self.span.start + after,
+            turn,
+        })
+    }
+}
+
+/// `k` times `span`, exactly, up to 584 years.
+fn nanos_times(span: Duration, k: u64) -> Duration {
+    let nanos = span.as_nanos().saturating_mul(u128::from(k));
+    Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
 }
 
 /// `k / rate` seconds, to the nanosecond for any k that a run can reach.
@@ -127,92 +233,4 @@ fn multiple(k: u64, rate: f64) -> Duration {
 
 fn seconds(value: f64) -> Duration {
     Duration::try_from_secs_f64(value).unwrap_or(Duration::MAX)
-}
-
-#[cfg(test)]
-mod tests {
-    use rand::SeedableRng;
-
-    use super::*;
-
-    fn at(ms: u64) -> MonoTime {
-        MonoTime::from_nanos(ms * 1_000_000)
-    }
-
-    fn open(arrivals: Arrivals, seed: u64, count: u64) -> Vec<MonoTime> {
-        let span = Span {
-            start: at(500),
-            end: None,
-            count: Some(count),
-        };
-        let mut schedule = Schedule::new(arrivals, span, StdRng::seed_from_u64(seed));
-        std::iter::from_fn(|| schedule.next(at(0)))
-            .map(|arrival| arrival.intended)
-            .collect()
-    }
-
-    #[test]
-    fn constant_arrivals_do_not_accumulate_rounding() {
-        let times = open(Arrivals::Constant { rate: 3.0 }, 0, 3_000_001);
-        assert_eq!(times[..2], [at(500), MonoTime::from_nanos(833_333_333)]);
-        assert_eq!(times[3_000_000], at(1_000_000_500));
-    }
-
-    #[test]
-    fn poisson_gaps_have_the_mean_and_the_spread_of_an_exponential() {
-        let times = open(Arrivals::Poisson { rate: 50.0 }, 7, 100_000);
-        let gaps: Vec<f64> = times
-            .windows(2)
-            .map(|pair| pair[1].since(pair[0]).as_secs_f64())
-            .collect();
-        let mean = gaps.iter().sum::<f64>() / 99_999.0;
-        let variance = gaps.iter().map(|gap| (gap - mean).powi(2)).sum::<f64>() / 99_999.0;
-        assert!((mean - 0.02).abs() < 0.0003, "mean {mean}");
-        assert!(
-            (variance.sqrt() - 0.02).abs() < 0.0004,
-            "deviation {}",
-            variance.sqrt()
-        );
-    }
-
-    #[test]
-    fn the_seed_decides_every_arrival() {
-        let process = Arrivals::Poisson { rate: 5.0 };
-        assert_eq!(open(process, 1, 1000), open(process, 1, 1000));
-        assert_ne!(open(process, 1, 1000), open(process, 2, 1000));
-    }
-
-    #[test]
-    fn a_span_ends_before_its_end() {
-        let span = Span {
-            start: at(0),
-            end: Some(at(300)),
-            count: None,
-        };
-        let process = Arrivals::Constant { rate: 10.0 };
-        let mut schedule = Schedule::new(process, span, StdRng::seed_from_u64(0));
-        let times: Vec<_> = std::iter::from_fn(|| schedule.next(at(9_999))).collect();
-        assert_eq!(
-            times
-                .iter()
-                .map(|arrival| arrival.intended)
-                .collect::<Vec<_>>(),
-            [at(0), at(100), at(200)],
-            "an arrival at the end belongs to the next span, and lateness skips none"
-        );
-    }
-
-    #[test]
-    fn a_closed_loop_is_due_when_a_slot_is_free() {
-        let span = Span {
-            start: at(0),
-            end: Some(at(50)),
-            count: Some(3),
-        };
-        let process = Arrivals::Closed { concurrency: 2 };
-        let mut schedule = Schedule::new(process, span, StdRng::seed_from_u64(0));
-        assert_eq!(schedule.next(at(4)), Some(Arrival { intended: at(4) }));
-        assert_eq!(schedule.next(at(9)), Some(Arrival { intended: at(9) }));
-        assert_eq!(schedule.next(at(50)), None);
-    }
 }

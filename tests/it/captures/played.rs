@@ -82,15 +82,14 @@ async fn exchange(recorded: &Recorded, writes: Vec<Write>) -> RequestRecord {
         anchor: TimeAnchor::start(),
     })
     .expect("the host is a header value");
-    let call = Call {
-        record: view::record(recorded.api, recorded.streaming),
-        prompt: Prompt {
+    let call = Call::new(
+        view::record(recorded.api, recorded.streaming),
+        Prompt {
             text: "say something".to_owned(),
             input_tokens: 2,
             output_tokens: Some(12),
         },
-        session: None,
-    };
+    );
     client.send(call, &Cancel::default()).await
 }
 

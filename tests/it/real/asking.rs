@@ -117,11 +117,7 @@ pub(super) async fn ask(url: &str, question: &Question) -> RequestRecord {
     let ids = TraceIds { trace: 7, span: 7 };
     let mut record = RequestRecord::due(0, stream, ids, now);
     record.timeline.slot_free = Some(now);
-    let call = Call {
-        record,
-        prompt: question.prompt(),
-        session: None,
-    };
+    let call = Call::new(record, question.prompt());
     client.send(call, &Cancel::default()).await
 }
 

@@ -58,8 +58,8 @@ pub(super) const CARDS: &[Card] = &[
     ),
     card(
         ("rand_distr", "load/schedule"),
-        "Exp",
-        "poisson_gaps_have_the_mean_and_the_spread_of_an_exponential",
+        "Exp1",
+        "poisson_gaps_are_exponential",
     ),
     card(
         ("serde", "config"),

@@ -218,11 +218,7 @@ async fn ask(url: String, network: NetworkConfig) -> [RequestRecord; 2] {
             input_tokens: 3,
             output_tokens: Some(TOKENS),
         };
-        let call = Call {
-            record,
-            prompt,
-            session: None,
-        };
+        let call = Call::new(record, prompt);
         client.send(call, &Cancel::default()).await
     };
     [send().await, send().await]

@@ -1,0 +1,123 @@
+//! How late arrivals are sent: from when each was due to the start of its exchange, as the
+//! records of `bench` have it. Prints a table at 10, 100, 1,000 and 5,000 arrivals a second.
+//!
+//! `cargo bench --bench lateness`. The server is a process of its own that answers at once, on
+//! the same machine: at the highest rate the two take a good part of two cores, and a machine
+//! that has anything else to do says so here. `-- --seconds N` sets the length of each run.
+
+#[path = "hot_path/proc.rs"]
+#[allow(dead_code, reason = "shared with a benchmark that uses other parts")]
+mod proc;
+#[path = "hot_path/server.rs"]
+#[allow(dead_code, reason = "shared with a benchmark that uses other parts")]
+mod server;
+
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use proc::Part;
+use server::Pace;
+use tokio::runtime::Builder;
+
+const RATES: [u32; 4] = [10, 100, 1_000, 5_000];
+/// Length of each run, unless said otherwise.
+const SECONDS: u32 = 10;
+/// The bar: 99 of 100 are no later than this, on a machine that is not saturated.
+const BAR_US: f64 = 500.0;
+
+const HEADER: &str =
+    "pattern    rate    sent   p50    p90    p99   p99.9     max  > 0.5 ms  refused or failed";
+
+#[expect(clippy::print_stdout, reason = "a benchmark prints its table")]
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let texts: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    if texts.first() == Some(&"part:server") {
+        let pace = Pace {
+            tokens: 1,
+            ttft: Duration::ZERO,
+            itl: Duration::ZERO,
+        };
+        let runtime = Builder::new_current_thread().enable_all().build();
+        runtime
+            .expect("a runtime")
+            .block_on(server::serve(pace, false));
+        return;
+    }
+    let seconds = texts
+        .windows(2)
+        .find(|pair| pair[0] == "--seconds")
+        .map_or(SECONDS, |pair| pair[1].parse().expect("a number"));
+    let mut server = Part::start(&["part:server".to_owned()], None);
+    let address = server.line();
+    println!("from due to the start of the exchange, microseconds; {seconds} s each; one token");
+    println!("{HEADER}");
+    for pattern in ["constant", "poisson"] {
+        for rate in RATES {
+            let found = measure(&address, (pattern, rate), seconds);
+            println!("{}", row((pattern, rate), &found));
+        }
+    }
+    println!("the bar at 1,000 and 5,000/s: p99 at most {BAR_US:.0} us");
+}
+
+/// What one run left.
+struct Found {
+    /// Of each request that was sent, in order of size.
+    late_us: Vec<f64>,
+    /// Arrivals that did not end well.
+    bad: usize,
+}
+
+fn measure(address: &str, (pattern, rate): (&str, u32), seconds: u32) -> Found {
+    let name = format!("tokencanary-lateness-{}", std::process::id());
+    let dir = std::env::temp_dir().join(name);
+    let status = Command::new(env!("CARGO_BIN_EXE_tokencanary"))
+        .args(["--log", "warn", "bench", "--ui", "none", "--unsure", "pass"])
+        .args(["--url", address, "--isl", "8", "--osl", "1"])
+        .args(["--arrival-pattern", pattern])
+        .args(["--request-rate", &rate.to_string()])
+        .args(["--benchmark-duration", &seconds.to_string()])
+        .arg("--artifact-dir")
+        .arg(&dir)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .expect("the binary was built");
+    assert!(status.success(), "{status}");
+    let text = std::fs::read_to_string(dir.join("requests.jsonl")).expect("it was written");
+    std::fs::remove_dir_all(&dir).expect("the folder is ours");
+    let (mut late_us, mut bad) = (Vec::new(), 0);
+    for line in text.lines() {
+        let record: serde_json::Value = serde_json::from_str(line).expect("JSON lines");
+        bad += usize::from(record["outcome"] != "ok");
+        late_us.extend(
+            record["waits_ms"]["schedule_lag"]
+                .as_f64()
+                .map(|ms| ms * 1e3),
+        );
+    }
+    late_us.sort_by(f64::total_cmp);
+    Found { late_us, bad }
+}
+
+fn row((pattern, rate): (&str, u32), found: &Found) -> String {
+    let late = &found.late_us;
+    let quantile = |q: usize| {
+        // Per mille, so that the rank is a whole number; the ⌈q·n⌉-th smallest.
+        let rank = (late.len() * q).div_ceil(1_000).max(1);
+        late.get(rank - 1).copied().unwrap_or(f64::NAN)
+    };
+    let over = late.iter().filter(|late| **late > BAR_US).count();
+    format!(
+        "{pattern:<8} {rate:>6} {:>7} {:>5.0} {:>6.0} {:>6.0} {:>7.0} {:>7.0} {over:>9} {:>18}",
+        late.len(),
+        quantile(500),
+        quantile(900),
+        quantile(990),
+        quantile(999),
+        quantile(1_000),
+        found.bad
+    )
+}
