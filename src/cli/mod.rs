@@ -15,6 +15,8 @@ mod demo;
 mod run;
 mod signals;
 mod simulate;
+mod trace;
+mod trace_analyze;
 
 use std::fs;
 use std::io::{self, Write};
@@ -50,6 +52,8 @@ enum Command {
     Bench(Box<bench::Args>),
     /// The simulated inference server on its own.
     Simulate(simulate::SimulateArgs),
+    /// Look at trace files, and make others of them.
+    Trace(trace::Args),
 }
 
 /// How results are printed.
@@ -112,6 +116,7 @@ pub fn main() -> ExitCode {
         Command::Check(args) => check::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Simulate(args) => simulate::run(&args),
+        Command::Trace(args) => trace::run(&args),
     };
     match ended {
         Ok(exit) => exit.into(),

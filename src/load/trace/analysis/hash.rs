@@ -1,0 +1,61 @@
+//! Hashes of ids: a mixing that loses nothing, and one for texts.
+
+/// Spreads the bits of `id` over the whole word. Different ids stay different: every step can be
+/// undone (the finaliser of `splitmix64`).
+pub(in crate::load::trace) const fn mix(id: u64) -> u64 {
+    let id = id.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let id = (id ^ (id >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let id = (id ^ (id >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    id ^ (id >> 31)
+}
+
+/// A hash of a text (FNV-1a, then mixed).
+pub(in crate::load::trace) fn of(text: &[u8]) -> u64 {
+    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+    for byte in text {
+        hash = (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+    }
+    mix(hash)
+}
+
+/// Which part of all hashes is kept: a half less with each step.
+///
+/// The bits it looks at are used for nothing else, so that what is kept is spread evenly over
+/// tables and groups.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Sampling {
+    /// How often the part was halved.
+    pub(super) halvings: u32,
+}
+
+impl Sampling {
+    /// Most halvings: then one in 65,536 is kept.
+    pub(super) const MOST: u32 = 16;
+
+    pub(super) const fn keeps(self, hash: u64) -> bool {
+        (hash >> 40) & 0xffff < 1 << (Self::MOST - self.halvings)
+    }
+
+    /// How many each kept one stands for.
+    pub(super) fn weight(self) -> f64 {
+        f64::from(1_u32 << self.halvings)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_halving_keeps_half() {
+        let kept = |halvings| {
+            let sampling = Sampling { halvings };
+            (0..100_000_u64)
+                .filter(|id| sampling.keeps(mix(*id)))
+                .count()
+        };
+        assert_eq!(kept(0), 100_000);
+        assert!((49_000..51_000).contains(&kept(1)), "{}", kept(1));
+        assert!((12_000..13_000).contains(&kept(3)), "{}", kept(3));
+    }
+}

@@ -1,0 +1,36 @@
+//! Recorded and synthetic traffic as rows: when each request came, how long it was, which blocks
+//! of its prompt were shared, and to which session it belonged.
+//!
+//! Files are streamed: a reader holds one row at a time, a line has a longest length, and every
+//! table of the analysis is bounded. Nothing here opens a file; readers take what the caller
+//! opened.
+//!
+//! | room | known for | does | never does |
+//! |---|---|---|---|
+//! | `load/trace` | `TraceRow` | rows of recorded or synthetic traffic: time, lengths, block hashes, session; their formats | know prompts or wire formats |
+
+mod analysis;
+mod detect;
+mod error;
+mod format;
+mod lines;
+mod number;
+mod row;
+mod rows;
+mod source;
+mod stamp;
+mod traces;
+
+pub use analysis::{Analysis, Analyzer, Arrivals, CacheSize, Ceiling, Estimate, Lengths, Sessions};
+pub use detect::Detected;
+pub use error::{Fault, RowError};
+pub use format::{Clock, Format, Kind};
+pub use row::{BlockScope, Body, TraceRow};
+pub use rows::{Bodies, ReadOptions, Rows};
+pub use source::{Encoding, Source};
+
+/// Longest line of a file, or longest element of a JSON array, in bytes.
+///
+/// The longest rows seen in public traces are below 100 kB; agent sessions that are one JSON
+/// object reach a few MB.
+pub const LONGEST_LINE: usize = 16 << 20;
