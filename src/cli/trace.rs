@@ -55,9 +55,12 @@ pub(super) struct Trace {
     pub(super) detected: Detected,
     pub(super) encoding: Encoding,
     pub(super) bad_rows: u64,
-    rows: Rows<Box<dyn BufRead + Send>>,
+    rows: Reading,
     skip: bool,
 }
+
+/// A reader of any file.
+type Reading = Rows<Box<dyn BufRead + Send>>;
 
 /// What the person who gave the file has to change, in words.
 pub(super) type Unusable = String;
@@ -94,15 +97,37 @@ impl Input {
         options.block_tokens = self.block_size.unwrap_or(options.block_tokens);
         options.prefix_hashes = self.prefix_hashes;
         let encoding = source.encoding();
-        let reader: Box<dyn BufRead + Send> = Box::new(source.into_reader());
+        let rows = if format == Format::Baseten {
+            self.parquet(options, &name)?
+        } else {
+            let reader: Box<dyn BufRead + Send> = Box::new(source.into_reader());
+            Rows::open(format, options, reader, name.as_str())
+                .map_err(|error| format!("{name}: {error}"))?
+        };
         Ok(Trace {
-            rows: Rows::open(format, options, reader, name.as_str()),
+            rows,
             name,
             detected,
             encoding,
             bad_rows: 0,
             skip: self.skip_bad_rows,
         })
+    }
+
+    /// A Parquet file is read from its end, so it is opened as a file and not as a stream.
+    #[cfg(feature = "parquet")]
+    fn parquet(&self, options: ReadOptions, name: &str) -> Result<Reading, Unusable> {
+        let file = File::open(&self.file)
+            .map_err(|error| format!("{name}: {error}\n  wanted: a Parquet file on disk"))?;
+        Rows::parquet(options, file, name)
+            .map_err(|error| format!("{name}: {error}\n  hint: Parquet is read in Baseten's layout"))
+    }
+
+    #[cfg(not(feature = "parquet"))]
+    fn parquet(&self, _: ReadOptions, name: &str) -> Result<Reading, Unusable> {
+        Err(format!(
+            "{name}: Parquet\n  wanted: another format; this program was built without the feature `parquet`"
+        ))
     }
 
     fn name(&self) -> String {

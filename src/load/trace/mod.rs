@@ -13,24 +13,35 @@ mod analysis;
 mod detect;
 mod error;
 mod format;
+mod hash;
 mod lines;
 mod number;
+mod reblock;
 mod row;
 mod rows;
 mod source;
 mod stamp;
+mod synthesis;
 mod traces;
+mod values;
+mod write;
 
 pub use analysis::{Analysis, Analyzer, Arrivals, CacheSize, Ceiling, Estimate, Lengths, Sessions};
 pub use detect::Detected;
 pub use error::{Fault, RowError};
 pub use format::{Clock, Format, Kind};
 pub use row::{BlockScope, Body, TraceRow};
-pub use rows::{Bodies, ReadOptions, Rows};
+pub use rows::{Bodies, NotARowFormat, ReadOptions, Rows};
 pub use source::{Encoding, Source};
+pub use synthesis::{
+    MOST_BLOCKS, SharedBlocks, Synthesis, Synthesizer, is_multiplier, is_speedup,
+};
+pub use write::{Losses, TraceWriter, WriteError};
 
 /// Longest line of a file, or longest element of a JSON array, in bytes.
 ///
-/// The longest rows seen in public traces are below 100 kB; agent sessions that are one JSON
-/// object reach a few MB.
+/// The longest rows seen in public traces are below 100 kB.
 pub const LONGEST_LINE: usize = 16 << 20;
+
+/// Longest agent session that is one JSON object, in bytes; those seen have a few MB.
+pub const LONGEST_SESSION: usize = 64 << 20;

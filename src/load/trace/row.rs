@@ -26,6 +26,8 @@ pub struct TraceRow {
     pub scope: BlockScope,
     /// The conversation it belongs to, as the file names it.
     pub session: Option<String>,
+    /// The sub-agent of the session that sent it; absent if the session itself did.
+    pub agent: Option<String>,
     /// Place in its conversation, from 0, where the file says so.
     pub turn: Option<u32>,
     /// Pause between the end of the turn before and this one.
@@ -36,6 +38,8 @@ pub struct TraceRow {
     pub first_token: Option<Duration>,
     /// The model that was asked.
     pub model: Option<String>,
+    /// Images of the prompt, where the file says.
+    pub images: Option<u32>,
     /// The recorded request failed or was cancelled.
     pub failed: bool,
     /// What was sent, where the file keeps it and the reader was asked for it.

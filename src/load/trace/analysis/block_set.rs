@@ -4,13 +4,13 @@
 //! twice. Above its limit it keeps half of all hashes (fixed-size SHARDS: Waldspurger and others,
 //! FAST '15), and half of those, as often as it takes.
 
-use super::hash::Sampling;
+use crate::load::trace::hash::Sampling;
 
 const PARTS: usize = 256;
 
 /// Hashes that were seen.
 #[derive(Debug)]
-pub(super) struct BlockSet {
+pub(in crate::load::trace) struct BlockSet {
     parts: Vec<Part>,
     /// An empty slot is 0, so the hash 0 has a place of its own.
     has_zero: bool,
@@ -27,7 +27,7 @@ struct Part {
 
 impl BlockSet {
     /// A set of at most `most` hashes.
-    pub(super) fn new(most: usize) -> Self {
+    pub(in crate::load::trace) fn new(most: usize) -> Self {
         Self {
             parts: (0..PARTS).map(|_| Part::default()).collect(),
             has_zero: false,
@@ -37,7 +37,7 @@ impl BlockSet {
         }
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(in crate::load::trace) fn len(&self) -> usize {
         self.count
     }
 
@@ -55,8 +55,26 @@ impl BlockSet {
         }
     }
 
+    pub(in crate::load::trace) fn contains(&self, hash: u64) -> bool {
+        let slots = &self.parts[part_of(hash)].slots;
+        if hash == 0 {
+            return self.has_zero;
+        }
+        if slots.is_empty() {
+            return false;
+        }
+        let mut at = place(hash, slots.len());
+        while slots[at] != 0 {
+            if slots[at] == hash {
+                return true;
+            }
+            at = (at + 1) & (slots.len() - 1);
+        }
+        false
+    }
+
     /// Adds `hash`, which the sampling keeps; true if it was not there.
-    pub(super) fn insert(&mut self, hash: u64) -> bool {
+    pub(in crate::load::trace) fn insert(&mut self, hash: u64) -> bool {
         let new = if hash == 0 {
             !std::mem::replace(&mut self.has_zero, true)
         } else {
@@ -137,7 +155,7 @@ fn put(slots: &mut [u64], hash: u64) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::hash::mix;
+    use crate::load::trace::hash::mix;
     use super::*;
 
     #[test]

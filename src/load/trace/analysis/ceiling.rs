@@ -14,7 +14,7 @@
 use serde::Serialize;
 
 use super::block_set::BlockSet;
-use super::hash::{self, Sampling};
+use crate::load::trace::hash::{self, Sampling};
 use super::lru::Lru;
 use crate::load::trace::row::{BlockScope, TraceRow};
 

@@ -150,7 +150,7 @@ impl Lru {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::hash;
+    use crate::load::trace::hash;
     use super::*;
 
     /// Ids as they are would crowd a part of the table.

@@ -13,7 +13,6 @@
 mod arrivals;
 mod block_set;
 mod ceiling;
-mod hash;
 mod lengths;
 mod lru;
 mod sessions;
@@ -22,6 +21,7 @@ use serde::Serialize;
 
 use self::arrivals::ArrivalCounter;
 pub use self::arrivals::Arrivals;
+pub(super) use self::block_set::BlockSet;
 pub use self::ceiling::{CacheSize, Ceiling, Estimate};
 use self::ceiling::{InfiniteCache, LruCache};
 use self::lengths::LengthCounter;
@@ -29,6 +29,7 @@ pub use self::lengths::Lengths;
 use self::sessions::SessionCounter;
 pub use self::sessions::Sessions;
 use super::format::Format;
+use super::hash;
 use super::row::TraceRow;
 
 /// Most distinct blocks that are counted exactly: 134 MB.

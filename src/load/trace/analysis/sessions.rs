@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::ceiling::Estimate;
-use super::hash::Sampling;
+use crate::load::trace::hash::Sampling;
 use super::lengths::{LengthCounter, Lengths};
 use crate::load::trace::row::TraceRow;
 

@@ -57,6 +57,11 @@ pub(super) fn time(name: &str, raw: Raw, unit: Unit) -> Result<Option<Duration>,
     .transpose()
 }
 
+/// A value that has to be there.
+pub(super) fn required<T>(name: &str, value: Option<T>) -> Result<T, Bad> {
+    value.ok_or_else(|| Fault::missing(name, "a value"))
+}
+
 /// A length of 1 or more.
 pub(super) fn length(name: &str, raw: Raw) -> Result<Option<u32>, Bad> {
     raw.map(|raw| length_of(name, raw.get())).transpose()
@@ -94,7 +99,7 @@ pub(super) fn blocks(name: &str, raw: Raw, row: &mut TraceRow) -> Result<(), Bad
 
 /// How many blocks a prompt may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Fit {
+pub(in crate::load::trace) enum Fit {
     /// The whole prompt; the last block may be a part of one, or left out.
     Whole,
     /// At most the whole prompt.

@@ -8,7 +8,7 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::fields::{Bad, Fit, Raw, blocks, fits, length, object, text, time};
+use super::fields::{Bad, Raw, blocks, fits, length, object, text, time};
 use crate::load::trace::error::Fault;
 use crate::load::trace::number::Unit;
 use crate::load::trace::row::{Body, TraceRow};
@@ -72,12 +72,7 @@ pub(in crate::load::trace) fn read(
             "milliseconds of 0 or more; or `delay` in a session",
         ));
     }
-    let fit = if options.prefix_hashes {
-        Fit::Head
-    } else {
-        Fit::Whole
-    };
-    fits(row, fit)?;
+    fits(row, options.fit())?;
     if let (Bodies::Keep, Some((name, Some(raw)))) = (options.bodies, whole) {
         row.body = Some(body(name, raw)?);
     }

@@ -2,7 +2,7 @@
 
 /// Spreads the bits of `id` over the whole word. Different ids stay different: every step can be
 /// undone (the finaliser of `splitmix64`).
-pub(in crate::load::trace) const fn mix(id: u64) -> u64 {
+pub(super) const fn mix(id: u64) -> u64 {
     let id = id.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let id = (id ^ (id >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let id = (id ^ (id >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -10,7 +10,7 @@ pub(in crate::load::trace) const fn mix(id: u64) -> u64 {
 }
 
 /// A hash of a text (FNV-1a, then mixed).
-pub(in crate::load::trace) fn of(text: &[u8]) -> u64 {
+pub(super) fn of(text: &[u8]) -> u64 {
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
     for byte in text {
         hash = (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
