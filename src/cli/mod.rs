@@ -17,6 +17,8 @@ mod signals;
 mod simulate;
 mod trace;
 mod trace_analyze;
+mod trace_convert;
+mod trace_synthesize;
 
 use std::fs;
 use std::io::{self, Write};

@@ -1,14 +1,15 @@
 //! `trace`: what its commands share: which file, in which format, and what is done with bad rows.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader};
+use std::io::{self, BufRead, BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
 
-use super::{Exit, say, trace_analyze};
+use super::{Exit, say, trace_analyze, trace_convert, trace_synthesize};
 use crate::load::trace::{
-    Detected, Encoding, Format, Kind, ReadOptions, RowError, Rows, Source, TraceRow,
+    Clock, Detected, Encoding, FileIds, Format, Kind, ReadOptions, RowError, Rows, SORTED_IN,
+    Sorter, Source, TraceRow,
 };
 
 /// Arguments of `trace`.
@@ -22,6 +23,10 @@ pub(super) struct Args {
 enum TraceCommand {
     /// What a trace is like: lengths, arrivals, sessions, and what a prefix cache could serve.
     Analyze(trace_analyze::Args),
+    /// The same trace in another format; says what that format cannot carry.
+    Convert(trace_convert::Args),
+    /// Another trace made from one: faster, longer, with more or fewer shared prefixes.
+    Synthesize(Box<trace_synthesize::Args>),
 }
 
 /// A trace to read.
@@ -55,8 +60,10 @@ pub(super) struct Trace {
     pub(super) detected: Detected,
     pub(super) encoding: Encoding,
     pub(super) bad_rows: u64,
+    pub(super) block_tokens: u32,
     rows: Reading,
     skip: bool,
+    list: bool,
 }
 
 /// A reader of any file.
@@ -68,6 +75,8 @@ pub(super) type Unusable = String;
 pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     let ended = match &args.command {
         TraceCommand::Analyze(args) => trace_analyze::run(args)?,
+        TraceCommand::Convert(args) => trace_convert::run(args),
+        TraceCommand::Synthesize(args) => trace_synthesize::run(args),
     };
     Ok(ended.unwrap_or_else(|unusable| {
         say(&unusable);
@@ -96,6 +105,7 @@ impl Input {
         let mut options = ReadOptions::of(format);
         options.block_tokens = self.block_size.unwrap_or(options.block_tokens);
         options.prefix_hashes = self.prefix_hashes;
+        let block_tokens = options.block_tokens;
         let encoding = source.encoding();
         let rows = if format == Format::Baseten {
             self.parquet(options, &name)?
@@ -110,7 +120,9 @@ impl Input {
             detected,
             encoding,
             bad_rows: 0,
+            block_tokens,
             skip: self.skip_bad_rows,
+            list: true,
         })
     }
 
@@ -119,8 +131,9 @@ impl Input {
     fn parquet(&self, options: ReadOptions, name: &str) -> Result<Reading, Unusable> {
         let file = File::open(&self.file)
             .map_err(|error| format!("{name}: {error}\n  wanted: a Parquet file on disk"))?;
-        Rows::parquet(options, file, name)
-            .map_err(|error| format!("{name}: {error}\n  hint: Parquet is read in Baseten's layout"))
+        Rows::parquet(options, file, name).map_err(|error| {
+            format!("{name}: {error}\n  hint: Parquet is read in Baseten's layout")
+        })
     }
 
     #[cfg(not(feature = "parquet"))]
@@ -190,12 +203,127 @@ impl Trace {
         }
     }
 
+    /// Does not list bad rows, which were listed when the file was read before.
+    pub(super) fn quietly(mut self) -> Self {
+        self.list = false;
+        self
+    }
+
+    /// All rows in the order of their times, with ids of blocks that are those of the whole file.
+    ///
+    /// Sessions on clocks of their own are put in order only if `one_clock` is asked for.
+    pub(super) fn each_in_order(
+        &mut self,
+        one_clock: bool,
+        mut take: impl FnMut(&mut TraceRow) -> Result<(), Unusable>,
+    ) -> Result<(), Unusable> {
+        let format = self.detected.format;
+        let sorts = match format.clock() {
+            Clock::Session => one_clock,
+            Clock::Unix => format != Format::Azure,
+            Clock::Start => false,
+        };
+        let mut ids = FileIds::default();
+        let mut row = TraceRow::default();
+        if !sorts {
+            while self.read(&mut row)? {
+                ids.widen(&mut row);
+                take(&mut row)?;
+            }
+            return Ok(());
+        }
+        let mut sorter = Sorter::new(SORTED_IN);
+        while self.read(&mut row)? {
+            ids.widen(&mut row);
+            sorter.push(std::mem::take(&mut row));
+            while sorter.is_full()
+                && let Some(mut first) = self.first(&mut sorter)?
+            {
+                take(&mut first)?;
+            }
+        }
+        while let Some(mut first) = self.first(&mut sorter)? {
+            take(&mut first)?;
+        }
+        Ok(())
+    }
+
+    fn first(&self, sorter: &mut Sorter) -> Result<Option<TraceRow>, Unusable> {
+        sorter.pop().map_err(|late| {
+            format!(
+                "{}: a row of {} s comes after rows up to {} s\n  wanted: rows that can be put in order within {} MB\n  hint: sort the file by its times first",
+                self.name,
+                late.at.as_secs_f64(),
+                late.after.as_secs_f64(),
+                SORTED_IN >> 20,
+            )
+        })
+    }
+
     fn skipped(&mut self, error: &RowError) {
         self.bad_rows += 1;
+        if !self.list {
+            return;
+        }
         if self.bad_rows <= LISTED {
             say(&format!("passed over: {error}"));
         } else if self.bad_rows == LISTED + 1 {
             say("passed over: more such rows, which are counted and not listed");
         }
+    }
+}
+
+/// Where a trace is written.
+#[derive(Debug, clap::Args)]
+pub(super) struct Target {
+    /// File to write, not packed; `-` is standard output.
+    #[arg(value_name = "OUT")]
+    out: PathBuf,
+}
+
+impl Target {
+    /// Opens the file for writing, unless it is the one that is read.
+    pub(super) fn create(&self, input: &Input) -> Result<Box<dyn Write>, Unusable> {
+        if self.out == Path::new("-") {
+            return Ok(Box::new(BufWriter::new(io::stdout())));
+        }
+        let name = self.out.display();
+        let same = std::fs::canonicalize(&self.out)
+            .is_ok_and(|out| std::fs::canonicalize(&input.file).is_ok_and(|file| file == out));
+        if same {
+            return Err(format!(
+                "{name}: is the file that is read\n  wanted: another file to write"
+            ));
+        }
+        let file = File::create(&self.out)
+            .map_err(|error| format!("{name}: {error}\n  wanted: a file that can be written"))?;
+        Ok(Box::new(BufWriter::new(file)))
+    }
+
+    /// What is said when writing fails.
+    pub(super) fn failed(&self, error: &io::Error) -> Unusable {
+        format!(
+            "{}: {error}\n  wanted: a file that can be written",
+            self.out.display()
+        )
+    }
+}
+
+/// The format to write, by its name.
+pub(super) fn written(name: &str) -> Result<Format, Unusable> {
+    Format::named(name)
+        .filter(|format| Format::WRITTEN.contains(format))
+        .ok_or_else(|| {
+            format!(
+                "--to: `{name}`\n  wanted: one of {}",
+                Format::WRITTEN.map(Format::name).join(", ")
+            )
+        })
+}
+
+impl Input {
+    /// Whether it can be read twice.
+    pub(super) fn is_file(&self) -> bool {
+        self.file != Path::new("-")
     }
 }

@@ -12,13 +12,16 @@
 mod analysis;
 mod detect;
 mod error;
+mod file_ids;
 mod format;
 mod hash;
 mod lines;
 mod number;
+mod prompts;
 mod reblock;
 mod row;
 mod rows;
+mod sort;
 mod source;
 mod stamp;
 mod synthesis;
@@ -29,13 +32,14 @@ mod write;
 pub use analysis::{Analysis, Analyzer, Arrivals, CacheSize, Ceiling, Estimate, Lengths, Sessions};
 pub use detect::Detected;
 pub use error::{Fault, RowError};
+pub use file_ids::FileIds;
 pub use format::{Clock, Format, Kind};
+pub use prompts::{Content, Entries, Entry, Notes, Turn};
 pub use row::{BlockScope, Body, TraceRow};
 pub use rows::{Bodies, NotARowFormat, ReadOptions, Rows};
+pub use sort::{SORTED_IN, Sorter, TooLate};
 pub use source::{Encoding, Source};
-pub use synthesis::{
-    MOST_BLOCKS, SharedBlocks, Synthesis, Synthesizer, is_multiplier, is_speedup,
-};
+pub use synthesis::{MOST_BLOCKS, SharedBlocks, Synthesis, Synthesizer, is_multiplier, is_speedup};
 pub use write::{Losses, TraceWriter, WriteError};
 
 /// Longest line of a file, or longest element of a JSON array, in bytes.
@@ -45,3 +49,6 @@ pub const LONGEST_LINE: usize = 16 << 20;
 
 /// Longest agent session that is one JSON object, in bytes; those seen have a few MB.
 pub const LONGEST_SESSION: usize = 64 << 20;
+
+#[cfg(test)]
+mod tests;

@@ -24,7 +24,9 @@ pub(super) fn reblock(row: &mut TraceRow, to: u32) -> bool {
     if from.is_multiple_of(to) {
         let each = from / to;
         let covered = row.blocks.len() as u64 * u64::from(from);
-        let tokens = row.input_tokens.map_or(covered, |input| covered.min(u64::from(input)));
+        let tokens = row
+            .input_tokens
+            .map_or(covered, |input| covered.min(u64::from(input)));
         let count = usize::try_from(tokens.div_ceil(u64::from(to))).unwrap_or(usize::MAX);
         let smaller = row
             .blocks

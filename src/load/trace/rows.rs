@@ -12,9 +12,9 @@ use super::error::{Fault, RowError};
 use super::format::Format;
 use super::lines::{Line, Lines};
 use super::row::TraceRow;
+use super::traces::bailian::Chains;
 #[cfg(feature = "parquet")]
 use super::traces::baseten;
-use super::traces::bailian::Chains;
 use super::traces::fields::Fit;
 use super::traces::table::Table;
 use super::traces::tracelab::Rounds;
@@ -199,7 +199,11 @@ pub struct NotARowFormat(pub Format);
 
 impl std::fmt::Display for NotARowFormat {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "`{}` has no rows of a trace in a text file", self.0.name())
+        write!(
+            f,
+            "`{}` has no rows of a trace in a text file",
+            self.0.name()
+        )
     }
 }
 

@@ -145,7 +145,10 @@ impl Synthesizer {
                 zero.saturating_sub(faster(zero - at, speedup))
             });
         }
-        row.delay = row.delay.map(|delay| faster(delay, speedup));
+        // Pauses are what is left between requests, so what lies within one shrinks as well.
+        for time in [&mut row.delay, &mut row.service, &mut row.first_token] {
+            *time = time.map(|time| faster(time, speedup));
+        }
     }
 
     fn prompt(&mut self, row: &mut TraceRow) {
@@ -171,12 +174,23 @@ impl Synthesizer {
         }
         let prefix_tokens = blocks.len() as u64 * u64::from(size);
         let own = u32::try_from(own_tokens).unwrap_or(u32::MAX);
-        let own = if own == 0 { 0 } else { scaled(own, self.how.prompt_len) };
+        let own = if own == 0 {
+            0
+        } else {
+            scaled(own, self.how.prompt_len)
+        };
         if self.how.prompt_len.to_bits() == 1.0_f64.to_bits() {
             let rest = &row.blocks[prefix..];
-            blocks.extend(rest.iter().map(|id| self.in_tree(derived(*id, copies, 0), tree)));
+            blocks.extend(
+                rest.iter()
+                    .map(|id| self.in_tree(derived(*id, copies, 0), tree)),
+            );
         } else {
-            let count = if has_part { own.div_ceil(size) } else { own / size };
+            let count = if has_part {
+                own.div_ceil(size)
+            } else {
+                own / size
+            };
             blocks.extend((0..count).map(|_| self.fresh_id()));
         }
         let total = prefix_tokens.saturating_add(u64::from(own));
@@ -217,7 +231,10 @@ impl Synthesizer {
 
     /// Ids above those of all blocks of a tree.
     fn span(&self) -> Option<u64> {
-        self.blocks.largest.checked_add(1)?.checked_mul(u64::from(self.copies()))
+        self.blocks
+            .largest
+            .checked_add(1)?
+            .checked_mul(u64::from(self.copies()))
     }
 
     /// The id of a block in its tree.

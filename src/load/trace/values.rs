@@ -163,7 +163,8 @@ impl<R: BufRead> Values<R> {
                     if self.take_value()? == Value::Cut {
                         return Ok(false);
                     }
-                    is_key = depth == 1 && self.value.trim_ascii() == format!("\"{wanted}\"").as_bytes();
+                    is_key =
+                        depth == 1 && self.value.trim_ascii() == format!("\"{wanted}\"").as_bytes();
                     continue;
                 }
                 b'[' if is_key => {
@@ -263,14 +264,26 @@ mod tests {
 
     #[test]
     fn values_stand_one_after_the_other_or_in_an_array() {
-        check("\u{feff}{\"a\":1}\n{\"b\":[2]}", Place::Top, &[(1, "{\"a\":1}"), (2, "{\"b\":[2]}")]);
-        check("{\"a\":1}{\"b\":2}", Place::Top, &[(1, "{\"a\":1}"), (1, "{\"b\":2}")]);
+        check(
+            "\u{feff}{\"a\":1}\n{\"b\":[2]}",
+            Place::Top,
+            &[(1, "{\"a\":1}"), (2, "{\"b\":[2]}")],
+        );
+        check(
+            "{\"a\":1}{\"b\":2}",
+            Place::Top,
+            &[(1, "{\"a\":1}"), (1, "{\"b\":2}")],
+        );
         check(
             "[\n {\"a\":\n1},\r\n\n{\"b\":\"]}\\\"\"} ]\n",
             Place::Top,
             &[(2, "{\"a\":\n1}"), (5, "{\"b\":\"]}\\\"\"}")],
         );
-        check("[1, \"a,b\" ,null]", Place::Top, &[(1, "1"), (1, "\"a,b\""), (1, "null")]);
+        check(
+            "[1, \"a,b\" ,null]",
+            Place::Top,
+            &[(1, "1"), (1, "\"a,b\""), (1, "null")],
+        );
         check("", Place::Top, &[]);
         check(" [ ] ", Place::Top, &[]);
     }
@@ -293,7 +306,15 @@ mod tests {
             Place::Top,
             &[(1, "too long"), (1, "{\"b\":2}")],
         );
-        check("[{\"a\":1},{\"b\":", Place::Top, &[(1, "{\"a\":1}"), (1, "cut")]);
-        check("[{\"a\":1},\"b", Place::Top, &[(1, "{\"a\":1}"), (1, "cut")]);
+        check(
+            "[{\"a\":1},{\"b\":",
+            Place::Top,
+            &[(1, "{\"a\":1}"), (1, "cut")],
+        );
+        check(
+            "[{\"a\":1},\"b",
+            Place::Top,
+            &[(1, "{\"a\":1}"), (1, "cut")],
+        );
     }
 }

@@ -8,10 +8,11 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::error::Fault;
+use super::file_ids::FileIds;
 use super::format::{Clock, Format};
 use super::number::{Unit, write_duration};
 use super::reblock::reblock;
-use super::row::{BlockScope, Body, TraceRow};
+use super::row::{Body, TraceRow};
 use super::stamp::write_instant;
 use super::traces::Bad;
 
@@ -29,7 +30,7 @@ pub struct TraceWriter<W: Write> {
     /// Instant of the first row, where the new clock begins there.
     zero: Option<Duration>,
     chains: Chains,
-    spaces: Spaces,
+    ids: FileIds,
 }
 
 /// Why a row was not written.
@@ -78,7 +79,7 @@ impl<W: Write> TraceWriter<W> {
             rows: 0,
             zero: None,
             chains: Chains::default(),
-            spaces: Spaces::default(),
+            ids: FileIds::default(),
         })
     }
 
@@ -123,7 +124,10 @@ impl<W: Write> TraceWriter<W> {
             (Clock::Unix, Clock::Start) => {
                 let Some(at) = row.at else { return Ok(()) };
                 let zero = *self.zero.get_or_insert(at);
-                self.lost("time of day: times count from the first row", self.rows == 0);
+                self.lost(
+                    "time of day: times count from the first row",
+                    self.rows == 0,
+                );
                 row.at = Some(at.checked_sub(zero).ok_or_else(|| {
                     Fault::new(
                         "timestamp",
@@ -133,7 +137,10 @@ impl<W: Write> TraceWriter<W> {
                 })?);
             }
             (Clock::Start | Clock::Session, Clock::Unix) => {
-                self.lost("(there is no time of day: times count from 1970)", self.rows == 0);
+                self.lost(
+                    "(there is no time of day: times count from 1970)",
+                    self.rows == 0,
+                );
             }
             _ => {}
         }
@@ -146,27 +153,37 @@ impl<W: Write> TraceWriter<W> {
             self.lost("ids of blocks", !row.blocks.is_empty());
             return;
         }
-        if row.scope == BlockScope::Session {
-            self.spaces.widen(row);
-        }
+        self.ids.widen(row);
         let coarser = !row.blocks.is_empty() && row.block_tokens < self.block_tokens;
-        self.lost("ids of smaller blocks: one for each larger block is kept", coarser);
+        self.lost(
+            "ids of smaller blocks: one for each larger block is kept",
+            coarser,
+        );
         if !reblock(row, self.block_tokens) {
-            self.lost("ids of blocks, whose size does not go into the new one", true);
+            self.lost(
+                "ids of blocks, whose size does not go into the new one",
+                true,
+            );
         }
     }
 
     /// What no format that is written carries.
     fn lost_facts(&mut self, row: &TraceRow) {
         self.lost("time to the first token", row.first_token.is_some());
-        self.lost("sub-agents: their requests are turns of the session", row.agent.is_some());
+        self.lost(
+            "sub-agents: their requests are turns of the session",
+            row.agent.is_some(),
+        );
         let known = row.input_tokens.is_some();
         self.lost("text of prompts", row.body.is_some() && known);
         if self.format != Format::BurstGpt {
             self.lost("time the recorded server took", row.service.is_some());
             self.lost("name of the model", row.model.is_some());
         }
-        self.lost("number of images", row.images.is_some() && self.format != Format::Azure);
+        self.lost(
+            "number of images",
+            row.images.is_some() && self.format != Format::Azure,
+        );
     }
 
     fn mooncake(&mut self, row: &TraceRow) -> Result<String, Bad> {
@@ -220,7 +237,10 @@ impl<W: Write> TraceWriter<W> {
         let (parent, turn) = self.chains.chain(row.session.as_deref(), self.rows);
         let mut object = serde_json::Map::new();
         object.insert("chat_id".to_owned(), json!(self.rows));
-        object.insert("parent_chat_id".to_owned(), parent.map_or(json!(-1), |it| json!(it)));
+        object.insert(
+            "parent_chat_id".to_owned(),
+            parent.map_or(json!(-1), |it| json!(it)),
+        );
         object.insert("timestamp".to_owned(), time(needed_at(row)?, Unit::Seconds));
         object.insert("input_length".to_owned(), json!(needed_input(row)?));
         if let Some(tokens) = row.output_tokens {
@@ -248,9 +268,15 @@ impl<W: Write> TraceWriter<W> {
         self.lost_facts(row);
         self.lost("pauses before turns", row.delay.is_some());
         let unknown = row.output_tokens.is_none() && !row.failed;
-        self.lost("that the length of the answer is unknown: it is 0, as of a failure", unknown);
+        self.lost(
+            "that the length of the answer is unknown: it is 0, as of a failure",
+            unknown,
+        );
         let at = write_duration(needed_at(row)?, Unit::Seconds);
-        let (input, output) = (row.input_tokens.unwrap_or(0), row.output_tokens.unwrap_or(0));
+        let (input, output) = (
+            row.input_tokens.unwrap_or(0),
+            row.output_tokens.unwrap_or(0),
+        );
         if input == 0 && !row.failed {
             needed_input(row)?;
         }
@@ -280,7 +306,10 @@ impl<W: Write> TraceWriter<W> {
         self.lost("pauses before turns", row.delay.is_some());
         self.lost("sessions", row.session.is_some());
         let at = needed_at(row)?;
-        self.lost("what is below 100 ns of a time", !at.subsec_nanos().is_multiple_of(100));
+        self.lost(
+            "what is below 100 ns of a time",
+            !at.subsec_nanos().is_multiple_of(100),
+        );
         let line = cells(&[
             &write_instant(at),
             &row.images.unwrap_or(0).to_string(),
@@ -311,17 +340,26 @@ fn parsed(name: &str, raw: &str) -> Result<Value, Bad> {
 }
 
 fn needed_at(row: &TraceRow) -> Result<Duration, Bad> {
-    row.at.ok_or_else(|| Fault::missing("timestamp", "a time, which this format needs"))
+    row.at
+        .ok_or_else(|| Fault::missing("timestamp", "a time, which this format needs"))
 }
 
 fn needed_input(row: &TraceRow) -> Result<u32, Bad> {
-    row.input_tokens
-        .ok_or_else(|| Fault::missing("input_length", "a length of the prompt, which this format needs"))
+    row.input_tokens.ok_or_else(|| {
+        Fault::missing(
+            "input_length",
+            "a length of the prompt, which this format needs",
+        )
+    })
 }
 
 fn needed_output(row: &TraceRow) -> Result<u32, Bad> {
-    row.output_tokens
-        .ok_or_else(|| Fault::missing("output_length", "a length of the answer, which this format needs"))
+    row.output_tokens.ok_or_else(|| {
+        Fault::missing(
+            "output_length",
+            "a length of the answer, which this format needs",
+        )
+    })
 }
 
 /// A line of CSV; cells are quoted where they have to be.
@@ -369,7 +407,14 @@ impl Chains {
         };
         let before = self.last.get(session).copied();
         let turn = before.map_or(0, |last| last.turn + 1);
-        self.set(session, Last { row, turn, end: None });
+        self.set(
+            session,
+            Last {
+                row,
+                turn,
+                end: None,
+            },
+        );
         (before.map(|last| last.row), turn)
     }
 
@@ -386,7 +431,14 @@ impl Chains {
     fn note(&mut self, row: &TraceRow) {
         if let Some(session) = &row.session {
             let end = row.at.map(|at| at + row.service.unwrap_or_default());
-            self.set(session, Last { row: 0, turn: 0, end });
+            self.set(
+                session,
+                Last {
+                    row: 0,
+                    turn: 0,
+                    end,
+                },
+            );
         }
     }
 
@@ -399,33 +451,5 @@ impl Chains {
                 self.last.remove(&oldest);
             }
         }
-    }
-}
-
-/// Ids of sessions as ids of the file: each session gets a range of its own. Sessions come one
-/// after the other.
-#[derive(Debug, Default)]
-struct Spaces {
-    session: Option<String>,
-    index: u64,
-}
-
-/// Ids of one session; those seen are counts of blocks.
-const SPACE: u64 = 1 << 32;
-
-impl Spaces {
-    fn widen(&mut self, row: &mut TraceRow) {
-        if self.session != row.session {
-            self.session.clone_from(&row.session);
-            self.index += 1;
-        }
-        for id in &mut row.blocks {
-            let wide = self.index.checked_mul(SPACE).filter(|_| *id < SPACE);
-            *id = wide.map_or_else(
-                || super::hash::mix(super::hash::mix(*id) ^ self.index),
-                |base| base + *id,
-            );
-        }
-        row.scope = BlockScope::File;
     }
 }

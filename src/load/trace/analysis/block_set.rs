@@ -155,8 +155,8 @@ fn put(slots: &mut [u64], hash: u64) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use crate::load::trace::hash::mix;
     use super::*;
+    use crate::load::trace::hash::mix;
 
     #[test]
     fn it_is_a_set() {

@@ -14,8 +14,8 @@
 use serde::Serialize;
 
 use super::block_set::BlockSet;
-use crate::load::trace::hash::{self, Sampling};
 use super::lru::Lru;
+use crate::load::trace::hash::{self, Sampling};
 use crate::load::trace::row::{BlockScope, TraceRow};
 
 /// Size of a cache.

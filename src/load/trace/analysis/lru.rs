@@ -150,8 +150,8 @@ impl Lru {
 mod tests {
     use proptest::prelude::*;
 
-    use crate::load::trace::hash;
     use super::*;
+    use crate::load::trace::hash;
 
     /// Ids as they are would crowd a part of the table.
     fn key(id: u64) -> u64 {

@@ -9,8 +9,8 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::ceiling::Estimate;
-use crate::load::trace::hash::Sampling;
 use super::lengths::{LengthCounter, Lengths};
+use crate::load::trace::hash::Sampling;
 use crate::load::trace::row::TraceRow;
 
 /// Most that are followed: about 12 MB.

@@ -19,7 +19,11 @@ pub(in crate::load::trace) fn read<R: BufRead>(
     let record = table.record();
     let at = record.required("TIMESTAMP")?;
     row.at = Some(stamp::instant(at).ok_or_else(|| {
-        Fault::new("TIMESTAMP", at, "an instant as `2023-11-16 18:15:46.6805900`")
+        Fault::new(
+            "TIMESTAMP",
+            at,
+            "an instant as `2023-11-16 18:15:46.6805900`",
+        )
     })?);
     let context = record.required("ContextTokens")?;
     row.input_tokens = Some(length_of("ContextTokens", context)?);

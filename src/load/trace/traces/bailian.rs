@@ -66,8 +66,14 @@ pub(in crate::load::trace) fn read(
     row: &mut TraceRow,
 ) -> Result<(), Bad> {
     let given: Row = object(line)?;
-    row.at = Some(required("timestamp", time("timestamp", given.timestamp, Unit::Seconds)?)?);
-    row.input_tokens = Some(required("input_length", length("input_length", given.input_length)?)?);
+    row.at = Some(required(
+        "timestamp",
+        time("timestamp", given.timestamp, Unit::Seconds)?,
+    )?);
+    row.input_tokens = Some(required(
+        "input_length",
+        length("input_length", given.input_length)?,
+    )?);
     row.output_tokens = length("output_length", given.output_length)?;
     row.block_tokens = options.block_tokens;
     blocks("hash_ids", given.hash_ids, row)?;

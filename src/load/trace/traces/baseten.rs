@@ -126,14 +126,22 @@ pub(in crate::load::trace) fn read(
     row.at = Some(required("timestamp_start_unix_ms", row.at)?);
     let input = required("input_tokens", row.input_tokens)?;
     if input == 0 {
-        return Err(Fault::new("input_tokens", "0", "a whole number of tokens, 1 or more"));
+        return Err(Fault::new(
+            "input_tokens",
+            "0",
+            "a whole number of tokens, 1 or more",
+        ));
     }
     if required("output_tokens", row.output_tokens)? == 0 {
         row.output_tokens = None;
         row.failed = true;
     }
     if row.block_tokens == 0 {
-        return Err(Fault::new("block_size", "0", "a whole number of tokens, 1 or more"));
+        return Err(Fault::new(
+            "block_size",
+            "0",
+            "a whole number of tokens, 1 or more",
+        ));
     }
     fits(row, options.fit())
 }
@@ -148,7 +156,11 @@ fn plain(field: &Field) -> String {
 
 fn hashes(field: &Field, blocks: &mut Vec<u64>) -> Result<(), Bad> {
     let Field::ListInternal(list) = field else {
-        return Err(Fault::new("total_hashes", &plain(field), "a list of numbers"));
+        return Err(Fault::new(
+            "total_hashes",
+            &plain(field),
+            "a list of numbers",
+        ));
     };
     for element in list.elements() {
         blocks.push(match element {

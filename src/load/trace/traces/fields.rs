@@ -11,13 +11,13 @@ use crate::load::trace::number::{self, Unit};
 use crate::load::trace::row::TraceRow;
 
 /// A field as it stands in the file.
-pub(super) type Raw<'a> = Option<&'a RawValue>;
+pub(in crate::load::trace) type Raw<'a> = Option<&'a RawValue>;
 
 /// What could not be read of a row. Boxed, since rows are usually good.
 pub(in crate::load::trace) type Bad = Box<Fault>;
 
 /// A JSON row with its fields unread.
-pub(super) fn object<'a, T: Deserialize<'a>>(line: &'a [u8]) -> Result<T, Bad> {
+pub(in crate::load::trace) fn object<'a, T: Deserialize<'a>>(line: &'a [u8]) -> Result<T, Bad> {
     serde_json::from_slice(line).map_err(|error| not_json(line, &error))
 }
 
@@ -49,7 +49,11 @@ fn problem(error: &serde_json::Error) -> String {
 }
 
 /// A time that is 0 or more.
-pub(super) fn time(name: &str, raw: Raw, unit: Unit) -> Result<Option<Duration>, Bad> {
+pub(in crate::load::trace) fn time(
+    name: &str,
+    raw: Raw,
+    unit: Unit,
+) -> Result<Option<Duration>, Bad> {
     raw.map(|raw| {
         number::duration(raw.get(), unit)
             .ok_or_else(|| Fault::new(name, raw.get(), format!("{} of 0 or more", unit.name())))
@@ -63,19 +67,19 @@ pub(super) fn required<T>(name: &str, value: Option<T>) -> Result<T, Bad> {
 }
 
 /// A length of 1 or more.
-pub(super) fn length(name: &str, raw: Raw) -> Result<Option<u32>, Bad> {
+pub(in crate::load::trace) fn length(name: &str, raw: Raw) -> Result<Option<u32>, Bad> {
     raw.map(|raw| length_of(name, raw.get())).transpose()
 }
 
 /// A length of 1 or more.
-pub(super) fn length_of(name: &str, text: &str) -> Result<u32, Bad> {
+pub(in crate::load::trace) fn length_of(name: &str, text: &str) -> Result<u32, Bad> {
     number::tokens(text)
         .filter(|tokens| *tokens > 0)
         .ok_or_else(|| Fault::new(name, text, "a whole number of tokens, 1 or more"))
 }
 
 /// A text; numbers are taken as they are written.
-pub(super) fn text(name: &str, raw: Raw) -> Result<Option<String>, Bad> {
+pub(in crate::load::trace) fn text(name: &str, raw: Raw) -> Result<Option<String>, Bad> {
     let Some(raw) = raw.map(RawValue::get) else {
         return Ok(None);
     };

@@ -96,9 +96,9 @@ pub(in crate::load::trace) fn read(
     let input = required(INPUT, input)?;
     let request: Request = serde_json::from_str(&input)
         .map_err(|_| Fault::new(INPUT, &input, "a body of chat completions"))?;
-    let messages = request.messages.ok_or_else(|| {
-        Fault::new(INPUT, &input, "a body of chat completions, with `messages`")
-    })?;
+    let messages = request
+        .messages
+        .ok_or_else(|| Fault::new(INPUT, &input, "a body of chat completions, with `messages`"))?;
     row.model = text("model", request.model)?;
     let output = match &given.capture_data.endpoint_output {
         Some(capture) => decoded(OUTPUT, capture)?,

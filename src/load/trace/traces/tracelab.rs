@@ -109,15 +109,20 @@ pub(in crate::load::trace) fn read(
         Some(tokens) => Some(length_of("output_tokens", tokens)?),
     };
     if let Some(round) = text("round_index", given.round_index)? {
-        row.turn = Some(number::tokens(&round).ok_or_else(|| {
-            Fault::new("round_index", &round, "a whole number, 0 or more")
-        })?);
+        row.turn = Some(
+            number::tokens(&round)
+                .ok_or_else(|| Fault::new("round_index", &round, "a whole number, 0 or more"))?,
+        );
     }
     row.model = text("model", given.model)?;
     let prefix = match given.prefix_tokens.map(serde_json::value::RawValue::get) {
         None => 0,
         Some(tokens) => number::tokens(tokens).ok_or_else(|| {
-            Fault::new("prefix_tokens", tokens, "a whole number of tokens, 0 or more")
+            Fault::new(
+                "prefix_tokens",
+                tokens,
+                "a whole number of tokens, 0 or more",
+            )
         })?,
     };
     if prefix > input {
@@ -151,16 +156,19 @@ fn times(events: &[Event], row: &mut TraceRow) -> Result<(), Bad> {
             continue;
         };
         let at = stamp::instant(&at).ok_or_else(|| {
-            Fault::new("timing_events.timestamp", &at, "an instant as `2026-08-25T00:00:00.010Z`")
+            Fault::new(
+                "timing_events.timestamp",
+                &at,
+                "an instant as `2026-08-25T00:00:00.010Z`",
+            )
         })?;
         match text("timing_events.event_type", event.event_type)?.as_deref() {
             Some("user_message" | "tool_result") => {
                 last_input = Some(last_input.map_or(at, |last| last.max(at)));
             }
             Some("text" | "reasoning" | "tool_call") => {
-                outputs = Some(outputs.map_or((at, at), |(first, last)| {
-                    (first.min(at), last.max(at))
-                }));
+                outputs =
+                    Some(outputs.map_or((at, at), |(first, last)| (first.min(at), last.max(at))));
             }
             _ => {}
         }

@@ -63,10 +63,7 @@ struct Common<'a> {
 type Read = Result<TraceRow, Bad>;
 
 /// All requests of one session into `rows`.
-pub(in crate::load::trace) fn read(
-    document: &[u8],
-    rows: &mut VecDeque<Read>,
-) -> Result<(), Bad> {
+pub(in crate::load::trace) fn read(document: &[u8], rows: &mut VecDeque<Read>) -> Result<(), Bad> {
     let given: Session = object(document)?;
     let session = required("id", text("id", given.id)?)?;
     let block_tokens = required("block_size", length("block_size", given.block_size)?)?;
