@@ -1,6 +1,6 @@
 //! The formats that are read, a closed set: their names, clocks and block sizes.
 //!
-//! Names are those of `--custom-dataset-type` of AIPerf where it has the format.
+//! Names are those of `--custom-dataset-type` of `AIPerf` where it has the format.
 
 use super::number::Unit;
 
@@ -35,7 +35,7 @@ pub enum Format {
     MultiTurn,
     /// JSON lines of prompts to draw from.
     RandomPool,
-    /// `inputs.json` of AIPerf: whole request bodies by session.
+    /// `inputs.json` of `AIPerf`: whole request bodies by session.
     Inputs,
     /// JSON lines, each a whole request body.
     RawPayload,

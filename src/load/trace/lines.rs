@@ -132,7 +132,8 @@ mod tests {
                 ]
             );
         }
-        let mut lines = Lines::new(io::BufReader::new(&[b'x'; 100_000][..]), 1_000);
+        let text = b"x".repeat(100_000);
+        let mut lines = Lines::new(io::BufReader::new(&text[..]), 1_000);
         assert_eq!(lines.next().expect("readable"), Some(Line::TooLong));
         assert!(
             lines.line.capacity() <= 16 * 1_024,

@@ -177,7 +177,8 @@ impl<R: BufRead> Rows<R> {
                 self.ended = true;
                 Err(RowError::File {
                     name: self.name.clone(),
-                    line: self.feed.line(),
+                    // The row that could not be read whole is not counted.
+                    line: self.feed.line().saturating_sub(1),
                     error,
                 })
             }
@@ -216,7 +217,7 @@ impl<R: BufRead> Feed<R> {
                 lines.number()
             }
             Self::Table(table) => table.line(),
-            Self::Sessions(values, _) => values.line(),
+            Self::Sessions(values, _) => values.began_on(),
             #[cfg(feature = "parquet")]
             Self::Parquet(parquet) => parquet.number(),
         }
@@ -328,8 +329,9 @@ struct Order {
     last: Option<Duration>,
 }
 
-/// A thousand, with room for the time that passes between two rows.
-const THOUSAND: std::ops::RangeInclusive<f64> = 990.0..=1_100.0;
+/// A thousand, with room for the time that passes between two rows: forth, and back.
+const FORTH: std::ops::RangeInclusive<f64> = 1_000.0..=1_100.0;
+const BACK: std::ops::RangeInclusive<f64> = 900.0..=1_000.0;
 /// From here on a jump to the thousandfold is no gap: it would be one of hours, and exact.
 const LEAST_TO_JUMP: Duration = Duration::from_secs(10);
 
@@ -342,11 +344,10 @@ impl Order {
             self.last = Some(at);
             return Ok(());
         };
-        let thousandfold = |small: Duration, large: Duration| {
-            !small.is_zero() && THOUSAND.contains(&(large.as_secs_f64() / small.as_secs_f64()))
-        };
-        let jumped = at > last && last >= LEAST_TO_JUMP && thousandfold(last, at);
-        if jumped || (at < last && thousandfold(at, last)) {
+        let ratio = |small: Duration, large: Duration| large.as_secs_f64() / small.as_secs_f64();
+        let forth = last >= LEAST_TO_JUMP && FORTH.contains(&ratio(last, at));
+        // A time of 0 gives an infinite ratio.
+        if forth || BACK.contains(&ratio(at, last)) {
             return Err(
                 Fault::new("timestamp", &said(at, last), "all times in one unit")
                     .hint("the file seems to mix seconds and milliseconds"),

@@ -9,7 +9,7 @@ use flate2::bufread::MultiGzDecoder;
 
 /// Bytes of the head that the format is told from. The keys of a row come before its longest
 /// list, so that a row need not fit.
-const HEAD: usize = 64 << 10;
+const HEAD: u64 = 64 << 10;
 
 /// Buffer behind a decoder.
 const BUFFER: usize = 256 << 10;
@@ -70,8 +70,7 @@ impl Source {
         };
         let mut head = Vec::new();
         // A file that is cut inside its head is told when it is read, with the line.
-        let limit = u64::try_from(HEAD).expect("a few kB");
-        if let Err(error) = reader.by_ref().take(limit).read_to_end(&mut head)
+        if let Err(error) = reader.by_ref().take(HEAD).read_to_end(&mut head)
             && (head.is_empty() || error.kind() != io::ErrorKind::UnexpectedEof)
         {
             return Err(error);
@@ -135,7 +134,7 @@ mod tests {
         ] {
             let (encoding, head, all) = unpacked(bytes);
             assert_eq!(encoding, wanted);
-            assert_eq!(head, text[..HEAD], "{wanted:?}");
+            assert_eq!(head, text[..65_536], "{wanted:?}");
             assert_eq!(all.expect("readable"), text, "{wanted:?}");
         }
     }
@@ -152,7 +151,7 @@ mod tests {
         for mut bytes in [gz(&text), zstd::encode_all(&text[..], 1).expect("writable")] {
             bytes.truncate(bytes.len() / 2);
             let (_, head, all) = unpacked(bytes);
-            assert_eq!(head.len(), HEAD);
+            assert_eq!(head.len(), 65_536);
             let error = all.expect_err("half of it is missing");
             assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof, "{error}");
         }

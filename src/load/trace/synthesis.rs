@@ -4,7 +4,7 @@
 //! Blocks that occur in two prompts or more are shared; the leading shared blocks of a prompt are
 //! its prefix, the rest is its own. Which blocks are shared is known only at the end of the file,
 //! so it is read twice. Each prefix block becomes as many as its place says, the same ones for
-//! every prompt, so that what was shared before is shared after. As AIPerf and Dynamo do it, but
+//! every prompt, so that what was shared before is shared after. As `AIPerf` and Dynamo do it, but
 //! for three things: a fraction of a block is spread over the prefix and not added as blocks of
 //! the prompt's own; pauses are shortened like times; and caps hold for the result.
 
@@ -139,10 +139,9 @@ impl Synthesizer {
                 Clock::Unix => *self.first.get_or_insert(at),
                 Clock::Start | Clock::Session => Duration::ZERO,
             };
-            row.at = Some(if at >= zero {
-                zero + faster(at - zero, speedup)
-            } else {
-                zero.saturating_sub(faster(zero - at, speedup))
+            row.at = Some(match at.checked_sub(zero) {
+                Some(behind) => zero.saturating_add(faster(behind, speedup)),
+                None => zero.saturating_sub(faster(zero.saturating_sub(at), speedup)),
             });
         }
         // Pauses are what is left between requests, so what lies within one shrinks as well.

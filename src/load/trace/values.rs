@@ -37,7 +37,7 @@ pub(super) struct Values<R> {
     longest: usize,
     /// Lines begun so far, and the one on which the last value began.
     line: u64,
-    began: u64,
+    began_on: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,13 +62,13 @@ impl<R: BufRead> Values<R> {
             value: Vec::new(),
             longest,
             line: 1,
-            began: 0,
+            began_on: 0,
         }
     }
 
     /// Line on which the value that was read last began.
-    pub(super) fn line(&self) -> u64 {
-        self.began
+    pub(super) fn began_on(&self) -> u64 {
+        self.began_on
     }
 
     /// The next value; `None` at the end.
@@ -94,7 +94,7 @@ impl<R: BufRead> Values<R> {
                 _ => break,
             }
         }
-        self.began = self.line;
+        self.began_on = self.line;
         self.value.clear();
         self.take_value().map(Some)
     }
@@ -132,7 +132,7 @@ impl<R: BufRead> Values<R> {
             }
             let end = chunk.iter().position(|byte| scan.ends_before(*byte));
             let part = &chunk[..end.unwrap_or(chunk.len())];
-            self.line += part.iter().filter(|byte| **byte == b'\n').count() as u64;
+            self.line += memchr::memchr_iter(b'\n', part).count() as u64;
             too_long |= self.value.len() + part.len() > self.longest;
             if !too_long {
                 self.value.extend_from_slice(part);
@@ -247,7 +247,7 @@ mod tests {
                 Some(Value::Cut) => "cut".to_owned(),
                 None => return found,
             };
-            found.push((values.line(), told));
+            found.push((values.began_on(), told));
         }
     }
 

@@ -88,8 +88,8 @@ impl<W: Write> TraceWriter<W> {
     /// # Errors
     /// If the row has not what the format needs, or the file cannot be written.
     pub fn write(&mut self, row: &mut TraceRow) -> Result<(), WriteError> {
-        self.to_clock(row)?;
-        self.to_blocks(row);
+        self.set_clock(row)?;
+        self.set_blocks(row);
         let line = match self.format {
             Format::Bailian => self.bailian(row)?,
             Format::BurstGpt => self.burst_gpt(row)?,
@@ -118,7 +118,7 @@ impl<W: Write> TraceWriter<W> {
     }
 
     /// Times on the clock of the new file.
-    fn to_clock(&mut self, row: &mut TraceRow) -> Result<(), Bad> {
+    fn set_clock(&mut self, row: &mut TraceRow) -> Result<(), Bad> {
         let to = self.format.clock();
         match (self.from, to) {
             (Clock::Unix, Clock::Start) => {
@@ -131,7 +131,10 @@ impl<W: Write> TraceWriter<W> {
                 row.at = Some(at.checked_sub(zero).ok_or_else(|| {
                     Fault::new(
                         "timestamp",
-                        &format!("{} s before the first row", (zero - at).as_secs_f64()),
+                        &format!(
+                            "{} s before the first row",
+                            zero.saturating_sub(at).as_secs_f64()
+                        ),
                         "rows in the order of their times",
                     )
                 })?);
@@ -147,7 +150,7 @@ impl<W: Write> TraceWriter<W> {
         Ok(())
     }
 
-    fn to_blocks(&mut self, row: &mut TraceRow) {
+    fn set_blocks(&mut self, row: &mut TraceRow) {
         let carries = matches!(self.format, Format::Mooncake | Format::Bailian);
         if !carries {
             self.lost("ids of blocks", !row.blocks.is_empty());

@@ -55,7 +55,7 @@ pub struct Arrivals {
     /// Standard deviation of the gaps over their mean: 0 if even, 1 if Poisson.
     pub gap_cv: Option<f64>,
     /// Shape of the gamma distribution with these gaps, 1 / cv²: what vLLM calls burstiness and
-    /// AIPerf smoothness. Below 1: burstier than Poisson.
+    /// `AIPerf` smoothness. Below 1: burstier than Poisson.
     pub gamma_shape: Option<f64>,
     /// Variance of the counts over their mean, in windows of 1 s: 1 if Poisson.
     pub dispersion_1s: Option<f64>,

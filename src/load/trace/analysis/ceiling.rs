@@ -48,7 +48,7 @@ pub struct Ceiling {
     /// Prompt tokens that it serves as a share of all prompt tokens of rows with ids: what a
     /// server reports as cached tokens. Whole blocks only, and never the last token.
     pub token_share: Option<Estimate>,
-    /// Leading blocks that were seen as a share of all blocks, part blocks included, as AIPerf
+    /// Leading blocks that were seen as a share of all blocks, part blocks included, as `AIPerf`
     /// counts; absent for a cache with a limit.
     pub block_share: Option<Estimate>,
     /// Mean over rows of each row's share of blocks; absent if sampled, and with a limit.

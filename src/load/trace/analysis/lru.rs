@@ -110,10 +110,10 @@ impl Lru {
         self.table[hole] = 0;
         let mut at = self.next(hole);
         while let Some(node) = self.table[at].checked_sub(1) {
-            let home = self.home(self.nodes[node as usize].key);
+            let wanted = self.home(self.nodes[node as usize].key);
             let mask = self.table.len() - 1;
             // How far it stands from its home, and how far the hole does, along the probe.
-            if at.wrapping_sub(home) & mask >= at.wrapping_sub(hole) & mask {
+            if at.wrapping_sub(wanted) & mask >= at.wrapping_sub(hole) & mask {
                 self.table[hole] = node + 1;
                 self.table[at] = 0;
                 hole = at;

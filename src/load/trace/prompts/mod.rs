@@ -52,7 +52,7 @@ pub struct Turn {
 pub enum Content {
     /// The text of a user's message.
     Text(String),
-    /// An object with texts, images, audio or video, as AIPerf describes them.
+    /// An object with texts, images, audio or video, as `AIPerf` describes them.
     Media(Box<RawValue>),
     /// All messages so far, and the tools that the model may call.
     Messages {
@@ -158,7 +158,7 @@ impl<R: BufRead> Entries<R> {
     fn line(&self) -> u64 {
         match &self.feed {
             Feed::Lines(lines) => lines.number(),
-            Feed::Values(values) => values.line(),
+            Feed::Values(values) => values.began_on(),
         }
     }
 }
@@ -217,7 +217,7 @@ impl<R: BufRead> Iterator for Entries<R> {
                     self.ended = true;
                     return Some(Err(RowError::File {
                         name: self.name.clone(),
-                        line: self.line(),
+                        line: self.line().saturating_sub(1),
                         error,
                     }));
                 }

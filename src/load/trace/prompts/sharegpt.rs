@@ -28,6 +28,7 @@ struct Message<'a> {
 }
 
 /// Who speaks.
+#[derive(Clone, Copy)]
 enum Role {
     User,
     Model,

@@ -22,16 +22,13 @@ fn second(bad: &str, wanted: &str) {
 fn broken_json_is_told_with_its_line() {
     second(
         "{\"timestamp\":1,\"input_length\":5",
-        "t:2: row: `mp\":1,\"input_length\":5`\n  wanted: one JSON object; at column 31: EOF while parsing an object",
+        "t:2: row: `\":1,\"input_length\":5`\n  wanted: one JSON object; at column 31: EOF while parsing an object",
     );
     second(
         "{\"timestamp\":NaN,\"input_length\":5}",
         "t:2: row: `{\"timestamp\":NaN,\"input_length\":5}`\n  wanted: one JSON object; at column 14: expected value\n  hint: `NaN` is no JSON; such a value cannot be used",
     );
-    second(
-        "[1,2]",
-        "t:2: row: `[1,2]`\n  wanted: one JSON object; at column 0: invalid type: integer `1`, expected struct Row with 9 elements",
-    );
+    second("[1,2]", "t:2: row: `[1,2]`\n  wanted: one JSON object");
 }
 
 #[test]

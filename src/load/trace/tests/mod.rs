@@ -16,52 +16,38 @@ use super::*;
 fn told(row: &TraceRow) -> String {
     let number = |value: Option<u32>| value.map_or_else(|| "?".to_owned(), |it| it.to_string());
     let seconds = |time: Duration| time.as_secs_f64().to_string();
-    let mut out = row.at.map_or_else(|| "?".to_owned(), seconds);
-    out += &format!(
-        " {}/{}",
-        number(row.input_tokens),
-        number(row.output_tokens)
-    );
+    let mut parts = vec![
+        row.at.map_or_else(|| "?".to_owned(), seconds),
+        format!("{}/{}", number(row.input_tokens), number(row.output_tokens)),
+    ];
     if !row.blocks.is_empty() {
-        out += &format!(" {:?}x{}", row.blocks, row.block_tokens);
+        parts.push(format!("{:?}x{}", row.blocks, row.block_tokens));
     }
     if row.scope == BlockScope::Session {
-        out += " own";
+        parts.push("own".to_owned());
     }
     if let Some(session) = &row.session {
-        out += &format!(" {session}");
-    }
-    if let Some(agent) = &row.agent {
-        out += &format!("/{agent}");
-    }
-    if let Some(turn) = row.turn {
-        out += &format!(".{turn}");
+        let agent = row.agent.as_ref().map(|agent| format!("/{agent}"));
+        let turn = row.turn.map(|turn| format!(".{turn}"));
+        let (agent, turn) = (agent.unwrap_or_default(), turn.unwrap_or_default());
+        parts.push(format!("{session}{agent}{turn}"));
     }
     for (sign, time) in [
         ("+", row.delay),
         ("took ", row.service),
         ("ttft ", row.first_token),
     ] {
-        if let Some(time) = time {
-            out += &format!(" {sign}{}", seconds(time));
-        }
+        parts.extend(time.map(|time| format!("{sign}{}", seconds(time))));
     }
-    if let Some(model) = &row.model {
-        out += &format!(" {model}");
-    }
-    if let Some(images) = row.images {
-        out += &format!(" {images} images");
-    }
-    if row.failed {
-        out += " failed";
-    }
-    match &row.body {
-        Some(Body::Text(text)) => out += &format!(" text {text}"),
-        Some(Body::Messages(raw)) => out += &format!(" messages {raw}"),
-        Some(Body::Payload(raw)) => out += &format!(" payload {raw}"),
-        None => {}
-    }
-    out
+    parts.extend(row.model.clone());
+    parts.extend(row.images.map(|images| format!("{images} images")));
+    parts.extend(row.failed.then(|| "failed".to_owned()));
+    parts.extend(row.body.as_ref().map(|body| match body {
+        Body::Text(text) => format!("text {text}"),
+        Body::Messages(raw) => format!("messages {raw}"),
+        Body::Payload(raw) => format!("payload {raw}"),
+    }));
+    parts.join(" ")
 }
 
 /// Every row of `text`, whose format is told from it, or its error.

@@ -143,23 +143,23 @@ proptest! {
         to in prop::sample::select(Format::WRITTEN.to_vec()),
     ) {
         let mut at = 0;
-        let mut text = String::new();
+        let mut lines = Vec::new();
         for (gap, input, output) in &given {
             // In steps of 100 ns, in milliseconds.
             at += gap;
-            text += &format!(
-                "{{\"timestamp\":{}.{:04},\"input_length\":{input},\"output_length\":{output},\"session_id\":\"s\"}}\n",
-                at / 10_000,
-                at % 10_000
-            );
+            let time = format!("{}.{:04}", at / 10_000, at % 10_000);
+            lines.push(format!(
+                "{{\"timestamp\":{time},\"input_length\":{input},\"output_length\":{output},\"session_id\":\"s\"}}\n"
+            ));
         }
+        let text = lines.concat();
         let (there, _) = converted(Format::Mooncake, to, 512, &text);
         let (back, _) = converted(to, Format::Mooncake, 512, &there);
         let plain = |text: &str| -> Vec<_> {
             let read = rows(Format::Mooncake, text.as_bytes());
             let first = if to == Format::Azure { read[0].at } else { Some(Duration::ZERO) };
             read.iter()
-                .map(|row| (row.at.zip(first).map(|(at, first)| at - first), row.input_tokens, row.output_tokens))
+                .map(|row| (row.at.zip(first).map(|(at, first)| at.saturating_sub(first)), row.input_tokens, row.output_tokens))
                 .collect()
         };
         prop_assert_eq!(plain(&text), plain(&back));
@@ -170,7 +170,7 @@ proptest! {
         given in prop::collection::vec((0..6_u64, 1..6_000_u32), 1..20),
     ) {
         // Prompts of the same tree are prefixes of one another: ids by tree and place.
-        let text: String = given
+        let lines: Vec<String> = given
             .iter()
             .map(|(tree, input)| {
                 let whole = u64::from(input / 512);
@@ -182,6 +182,7 @@ proptest! {
                 format!("{{\"timestamp\":0,\"input_length\":{input},\"output_length\":1,\"hash_ids\":[{}]}}\n", ids.join(","))
             })
             .collect();
+        let text = lines.concat();
         let (fine, _) = converted(Format::Mooncake, Format::Bailian, 16, &text);
         let (back, _) = converted(Format::Bailian, Format::Mooncake, 512, &fine);
         let shared = |text: &str| -> Vec<Vec<usize>> {

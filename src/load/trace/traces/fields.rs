@@ -18,6 +18,14 @@ pub(in crate::load::trace) type Bad = Box<Fault>;
 
 /// A JSON row with its fields unread.
 pub(in crate::load::trace) fn object<'a, T: Deserialize<'a>>(line: &'a [u8]) -> Result<T, Bad> {
+    // An array of the same length would be taken for the fields in their order.
+    if !line.starts_with(b"{") {
+        return Err(Fault::new(
+            "row",
+            &String::from_utf8_lossy(line),
+            "one JSON object",
+        ));
+    }
     serde_json::from_slice(line).map_err(|error| not_json(line, &error))
 }
 

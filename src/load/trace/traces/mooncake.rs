@@ -2,7 +2,7 @@
 //! 512 tokens; and the minimal trace, which has the same fields in seconds and no ids.
 //!
 //! Every id stands for its block and everything before it, so equal ids are equal prefixes. The
-//! fields that AIPerf added are read too: `session_id`, `delay` in milliseconds, and what is to
+//! fields that `AIPerf` added are read too: `session_id`, `delay` in milliseconds, and what is to
 //! be sent as `text_input`, `messages` or `payload` in place of lengths.
 
 use serde::Deserialize;

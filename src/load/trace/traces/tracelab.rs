@@ -57,7 +57,7 @@ pub(in crate::load::trace) struct Rounds {
 
 impl Rounds {
     /// Blocks of a round: of the one before the first `shared`, then new ones up to `all`.
-    fn blocks(&mut self, session: &str, shared: u64, all: u64, into: &mut Vec<u64>) {
+    fn blocks(&mut self, session: &str, (shared, all): (u64, u64), into: &mut Vec<u64>) {
         if !self.last.contains_key(session) {
             self.order.push_back(session.to_owned());
             if self.order.len() > REMEMBERED
@@ -136,7 +136,7 @@ pub(in crate::load::trace) fn read(
     row.block_tokens = options.block_tokens;
     let size = options.block_tokens;
     let (shared, all) = (u64::from(prefix / size), u64::from(input / size));
-    rounds.blocks(&session, shared, all, &mut row.blocks);
+    rounds.blocks(&session, (shared, all), &mut row.blocks);
     row.session = Some(session);
     Ok(())
 }
