@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use super::analysis::BlockSet;
 use super::format::Clock;
-use super::hash::{self, mix};
+use super::hash::{self, mix, near};
 use super::reblock::derived;
 use super::row::TraceRow;
 
@@ -80,8 +80,8 @@ impl SharedBlocks {
     pub fn add(&mut self, row: &TraceRow) -> bool {
         for id in &row.blocks {
             self.largest = self.largest.max(*id);
-            if !self.seen.insert(mix(*id)) {
-                self.shared.insert(mix(*id));
+            if !self.seen.insert(near(*id)) {
+                self.shared.insert(near(*id));
             }
         }
         self.seen.len() <= MOST_BLOCKS
@@ -152,7 +152,7 @@ impl Synthesizer {
 
     fn prompt(&mut self, row: &mut TraceRow) {
         let size = row.block_tokens;
-        let shared = |id: &&u64| self.blocks.shared.contains(mix(**id));
+        let shared = |id: &&u64| self.blocks.shared.contains(near(**id));
         let leading = row.blocks.iter().take_while(shared).count();
         let covered = row.blocks.len() as u64 * u64::from(size);
         let input = row.input_tokens.map_or(covered, u64::from);

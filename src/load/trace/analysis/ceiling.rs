@@ -59,16 +59,18 @@ pub struct Ceiling {
 
 const GROUPS: usize = 64;
 
-/// References to blocks and what they hit, by groups of blocks.
+/// References to blocks and what they hit: those that were all counted, and those of a sample by
+/// groups of blocks.
 #[derive(Debug)]
 struct Counts {
-    groups: [Group; GROUPS],
+    all: Tally,
+    groups: [Tally; GROUPS],
     blocks: u64,
     input_tokens: u64,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
-struct Group {
+struct Tally {
     references: f64,
     hits: f64,
     tokens: f64,
@@ -77,7 +79,8 @@ struct Group {
 impl Counts {
     fn new() -> Self {
         Self {
-            groups: [Group::default(); GROUPS],
+            all: Tally::default(),
+            groups: [Tally::default(); GROUPS],
             blocks: 0,
             input_tokens: 0,
         }
@@ -89,19 +92,25 @@ impl Counts {
         self.input_tokens += row.input_tokens.map_or_else(of_blocks, u64::from);
     }
 
-    fn group(&mut self, hash: u64) -> &mut Group {
-        &mut self.groups[(hash >> 34) as usize & (GROUPS - 1)]
+    /// Where a reference to the block is counted.
+    fn tally(&mut self, hash: u64, sampling: Sampling) -> &mut Tally {
+        if sampling.halvings == 0 {
+            &mut self.all
+        } else {
+            &mut self.groups[(hash::mix(hash) >> 34) as usize & (GROUPS - 1)]
+        }
     }
 
     /// Hits of `of` per reference, with the error if a part stands for the whole.
-    fn per_reference(&self, of: impl Fn(&Group) -> f64, sampled: bool) -> Option<Estimate> {
-        let references: f64 = self.groups.iter().map(|group| group.references).sum();
-        let hits: f64 = self.groups.iter().map(&of).sum();
+    fn per_reference(&self, of: impl Fn(&Tally) -> f64, sampled: bool) -> Option<Estimate> {
+        let tallies = || self.groups.iter().chain(std::iter::once(&self.all));
+        let references: f64 = tallies().map(|tally| tally.references).sum();
+        let hits: f64 = tallies().map(&of).sum();
         if references <= 0.0 {
             return None;
         }
         let value = hits / references;
-        let without = |group: &Group| {
+        let without = |group: &Tally| {
             let rest = references - group.references;
             if rest > 0.0 {
                 (hits - of(group)) / rest
@@ -127,7 +136,7 @@ impl Counts {
     /// Tokens that are served as a share of all tokens of prompts with ids.
     fn token_share(&self, sampled: bool) -> Option<Estimate> {
         let scale = self.blocks as f64 / self.input_tokens as f64;
-        self.per_reference(|group| group.tokens, sampled)
+        self.per_reference(|tally| tally.tokens, sampled)
             .map(|share| Estimate {
                 value: (share.value * scale).min(1.0),
                 error: share.error.map(|error| error * scale),
@@ -138,10 +147,11 @@ impl Counts {
 /// A hash of a block that is its own in the scope of its row.
 fn block_hash(id: u64, row: &TraceRow) -> u64 {
     match (row.scope, &row.session) {
+        // Each session has its own stretch of all numbers, which are far too many to overlap.
         (BlockScope::Session, Some(session)) => {
-            hash::mix(hash::mix(id) ^ hash::of(session.as_bytes()))
+            hash::near(id.wrapping_add(hash::of(session.as_bytes())))
         }
-        _ => hash::mix(id),
+        _ => hash::near(id),
     }
 }
 
@@ -195,13 +205,13 @@ impl InfiniteCache {
                 let seen = (*first == *hash && *hash != 0) || !self.seen.insert(*hash);
                 leading &= seen;
                 let weight = sampling.weight();
-                let group = self.counts.group(*hash);
-                group.references += weight;
+                let tally = self.counts.tally(*hash, sampling);
+                tally.references += weight;
                 if leading {
                     hits += 1;
-                    group.hits += weight;
+                    tally.hits += weight;
                     if chunk * AT_ONCE + place < cacheable {
-                        group.tokens += weight * tokens;
+                        tally.tokens += weight * tokens;
                     }
                 }
             }
@@ -225,7 +235,7 @@ impl InfiniteCache {
                 error: sampled.then(|| 1.96 * (kept * (1.0 - part)).sqrt() / part),
             }),
             token_share: self.counts.token_share(sampled),
-            block_share: self.counts.per_reference(|group| group.hits, sampled),
+            block_share: self.counts.per_reference(|tally| tally.hits, sampled),
             mean_block_share: (!sampled).then(|| self.shares / self.rows as f64),
             sampled_one_in: 1 << sampling.halvings,
         })
@@ -245,6 +255,8 @@ pub(super) struct LruCache {
     size: CacheSize,
     state: Option<Following>,
     counts: Counts,
+    /// Blocks of the row, and where they were found.
+    found: Vec<(u64, Option<u32>)>,
 }
 
 #[derive(Debug)]
@@ -260,6 +272,7 @@ impl LruCache {
             size,
             state: None,
             counts: Counts::new(),
+            found: Vec::new(),
         }
     }
 
@@ -276,28 +289,30 @@ impl LruCache {
         let weight = sampling.weight();
         let tokens = weight * f64::from(row.block_tokens);
         let cacheable = row.cacheable_blocks();
+        // A part block is never kept.
+        let whole = row.input_tokens.map_or(row.blocks.len(), |input| {
+            (input / row.block_tokens) as usize
+        });
         let mut leading = true;
+        self.found.clear();
         for (place, id) in row.blocks.iter().enumerate() {
             let hash = block_hash(*id, row);
             if !sampling.keeps(hash) {
                 continue;
             }
-            leading &= lru.contains(hash);
-            let group = self.counts.group(hash);
-            group.references += weight;
+            let node = lru.find(hash);
+            leading &= node.is_some();
+            let tally = self.counts.tally(hash, sampling);
+            tally.references += weight;
             if leading && place < cacheable {
-                group.tokens += tokens;
+                tally.tokens += tokens;
+            }
+            if place < whole {
+                self.found.push((hash, node));
             }
         }
-        // A part block is never kept.
-        let whole = row.input_tokens.map_or(row.blocks.len(), |input| {
-            (input / row.block_tokens) as usize
-        });
-        let kept = &row.blocks[..whole.min(row.blocks.len())];
-        for hash in kept.iter().rev().map(|id| block_hash(*id, row)) {
-            if sampling.keeps(hash) {
-                lru.touch(hash);
-            }
+        for (hash, node) in self.found.iter().rev() {
+            lru.touch(*hash, *node);
         }
     }
 

@@ -34,15 +34,12 @@ impl Lru {
         }
     }
 
-    pub(super) fn contains(&self, key: u64) -> bool {
-        self.find(key).is_some()
-    }
-
-    /// Moves `key` to the front, or puts it there; then the last makes room.
-    pub(super) fn touch(&mut self, key: u64) {
-        if let Some(node) = self.find(key) {
-            self.unlink(node);
-            self.link_front(node);
+    /// Moves `key` to the front, or puts it there; then the last makes room. `found` is where
+    /// [`Lru::find`] found it before, which may have become the place of another key since.
+    pub(super) fn touch(&mut self, key: u64, found: Option<u32>) {
+        let is_there = |node: &u32| self.nodes[*node as usize].key == key;
+        if let Some(node) = found.filter(is_there).or_else(|| self.find(key)) {
+            self.move_to_front(node);
             return;
         }
         let node = if self.nodes.len() < self.most {
@@ -79,7 +76,8 @@ impl Lru {
         (at + 1) & (self.table.len() - 1)
     }
 
-    fn find(&self, key: u64) -> Option<u32> {
+    /// Where `key` is.
+    pub(super) fn find(&self, key: u64) -> Option<u32> {
         let mut at = self.home(key);
         loop {
             let node = self.table[at].checked_sub(1)?;
@@ -122,6 +120,13 @@ impl Lru {
         }
     }
 
+    fn move_to_front(&mut self, node: u32) {
+        if self.front != node {
+            self.unlink(node);
+            self.link_front(node);
+        }
+    }
+
     fn unlink(&mut self, node: u32) {
         let Node { before, after, .. } = self.nodes[node as usize];
         match before {
@@ -155,19 +160,19 @@ mod tests {
 
     /// Ids as they are would crowd a part of the table.
     fn key(id: u64) -> u64 {
-        hash::mix(id)
+        hash::near(id)
     }
 
     #[test]
     fn the_one_not_used_for_longest_goes() {
         let mut lru = Lru::new(2);
-        lru.touch(key(1));
-        lru.touch(key(2));
-        lru.touch(key(1));
-        lru.touch(key(3));
-        assert!(lru.contains(key(1)));
-        assert!(!lru.contains(key(2)));
-        assert!(lru.contains(key(3)));
+        lru.touch(key(1), None);
+        lru.touch(key(2), None);
+        lru.touch(key(1), None);
+        lru.touch(key(3), None);
+        assert!(lru.find(key(1)).is_some());
+        assert!(lru.find(key(2)).is_none());
+        assert!(lru.find(key(3)).is_some());
     }
 
     proptest! {
@@ -177,12 +182,15 @@ mod tests {
             let mut lru = Lru::new(most);
             let mut list: Vec<u64> = Vec::new();
             for id in ids {
-                lru.touch(key(id));
+                {
+                    let found = lru.find(key(id));
+                    lru.touch(key(id), found);
+                };
                 list.retain(|there| *there != id);
                 list.insert(0, id);
                 list.truncate(most);
                 for id in 0..80 {
-                    prop_assert_eq!(lru.contains(key(id)), list.contains(&id));
+                    prop_assert_eq!(lru.find(key(id)).is_some(), list.contains(&id));
                 }
             }
         }
