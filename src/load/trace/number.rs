@@ -125,30 +125,35 @@ pub(super) fn ids(array: &str, ids: &mut Vec<u64>) -> Result<(), String> {
     if inner.trim_ascii().is_empty() {
         return Ok(());
     }
-    let mut value: Option<u64> = None;
-    let mut start = 0;
+    let (mut value, mut digits, mut start) = (0_u64, 0_usize, 0);
     for (at, byte) in inner.bytes().enumerate() {
         match byte {
             b'0'..=b'9' => {
-                let digit = u64::from(byte - b'0');
-                value = value
-                    .unwrap_or(0)
-                    .checked_mul(10)
-                    .and_then(|value| value.checked_add(digit));
-                if value.is_none() {
-                    return Err(element(inner, start));
-                }
+                // What does not fit is found by the number of digits.
+                value = value.wrapping_mul(10).wrapping_add(u64::from(byte - b'0'));
+                digits += 1;
             }
             b',' => {
-                ids.push(value.take().ok_or_else(|| element(inner, start))?);
-                start = at + 1;
+                ids.push(finished(value, digits).map_or_else(|| whole(inner, start), Ok)?);
+                (value, digits, start) = (0, 0, at + 1);
             }
             b' ' | b'\t' | b'\n' | b'\r' => {}
             _ => return Err(element(inner, start)),
         }
     }
-    ids.push(value.ok_or_else(|| element(inner, start))?);
+    ids.push(finished(value, digits).map_or_else(|| whole(inner, start), Ok)?);
     Ok(())
+}
+
+/// A number of so many digits, if it fits for certain.
+fn finished(value: u64, digits: usize) -> Option<u64> {
+    (1..=19).contains(&digits).then_some(value)
+}
+
+/// The element that begins here, if it is a number that fits, else its text.
+fn whole(inner: &str, start: usize) -> Result<u64, String> {
+    let text = element(inner, start);
+    text.parse().map_err(|_| text)
 }
 
 fn element(inner: &str, start: usize) -> String {

@@ -2,7 +2,7 @@
 //! conversations as chains: each request names the one before it.
 //!
 //! A conversation is called by its first request. Parents may lie outside the recording; then
-//! the parent that is named stands for the first. Only the last half million requests are
+//! the parent that is named stands for the first. Only the last quarter million requests are
 //! remembered as parents.
 
 use std::collections::{HashMap, VecDeque};
@@ -33,8 +33,8 @@ struct Row<'a> {
     hash_ids: Raw<'a>,
 }
 
-/// Requests that may still be named as parents: about 40 MB.
-const REMEMBERED: usize = 500_000;
+/// Requests that may still be named as parents: about 20 MB.
+const REMEMBERED: usize = 250_000;
 
 /// Which conversation each request belongs to.
 #[derive(Debug, Default)]
