@@ -28,6 +28,10 @@ pub fn models(data: &[u8]) {
     invariants::models(data);
 }
 
+pub fn traces(data: &[u8]) {
+    invariants::traces(data);
+}
+
 pub fn encodings(data: &[u8]) {
     invariants::encodings(data);
 }

@@ -18,6 +18,10 @@ mod record_dir;
 mod run;
 mod signals;
 mod simulate;
+mod trace;
+mod trace_analyze;
+mod trace_convert;
+mod trace_synthesize;
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -54,6 +58,8 @@ enum Command {
     Bench(Box<bench::Args>),
     /// The simulated inference server on its own.
     Simulate(simulate::SimulateArgs),
+    /// Look at trace files, and make others of them.
+    Trace(trace::Args),
 }
 
 impl Command {
@@ -128,6 +134,7 @@ pub fn main() -> ExitCode {
         Command::Check(args) => check::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Simulate(args) => simulate::run(&args),
+        Command::Trace(args) => trace::run(&args),
     };
     match ended {
         Ok(exit) => exit.into(),

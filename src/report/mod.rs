@@ -5,6 +5,7 @@
 //! | `report` | `Report` | tables, HTML, SVG, terminal views | compute a statistic |
 
 mod bench;
+mod facts;
 mod hint;
 mod number;
 mod plan;
@@ -12,6 +13,7 @@ mod table;
 mod waterfall;
 
 pub use bench::bench_table;
+pub use facts::{Fact, FactValue, SpreadRow, fact_lines, spread_table};
 pub use hint::hint;
 pub use plan::{Budget, PlanRow, plan_table};
 pub use waterfall::{Colour, waterfall};

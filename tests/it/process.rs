@@ -10,3 +10,4 @@ mod memory;
 pub(crate) mod outage;
 mod run;
 mod setting;
+mod trace;

@@ -81,6 +81,39 @@ const PAGE: &[&str] = &[
     " # {t=\"x\"} 1",
 ];
 
+/// Parts of traces and of sets of prompts.
+const TRACES: &[&str] = &[
+    "a",
+    "b",
+    "h",
+    "\n",
+    "\r\n",
+    ",",
+    "\"",
+    "[",
+    "]",
+    "{",
+    "}",
+    "0",
+    "-1",
+    "1e3",
+    "NaN",
+    "\\ud83d",
+    "{\"timestamp\":1,\"input_length\":33,\"output_length\":2,\"hash_ids\":[1,2,3]}",
+    "{\"chat_id\":1,\"parent_chat_id\":1,\"timestamp\":1.5,\"input_length\":5,\"hash_ids\":[7]}",
+    "{\"id\":\"a\",\"block_size\":16,\"requests\":[{\"t\":1,\"in\":16,\"out\":1,\"hash_ids\":[1]}]}",
+    "{\"session_id\":\"a\",\"input_tokens_total\":40,\"prefix_tokens\":20}",
+    "Timestamp,Request tokens,Response tokens\n",
+    "TIMESTAMP,ContextTokens,GeneratedTokens\n",
+    "5,472,18\n",
+    "2023-11-16 18:15:46.6805900,374,44\n",
+    "{\"id\":\"a\",\"conversations\":[{\"from\":\"human\",\"value\":\"q\"},{\"from\":\"gpt\",\"value\":\"a\"}]}",
+    "{\"data\":[",
+    "{\"session_id\":\"a\",\"payloads\":[{}]}",
+    "{\"text\":\"a\"}",
+    "{\"turns\":[{\"text\":\"a\"}]}",
+];
+
 fn fragments(of: &'static [&'static str]) -> impl Strategy<Value = Vec<u8>> {
     prop::collection::vec(prop::sample::select(of), 0..40)
         .prop_map(|fragments| fragments.concat().into_bytes())
@@ -98,6 +131,11 @@ proptest! {
     #[test]
     fn pages_of_fragments(data in fragments(PAGE)) {
         invariants::page(&data);
+    }
+
+    #[test]
+    fn traces_of_fragments(format in b'a'..=b'p', data in fragments(TRACES)) {
+        invariants::traces(&[&[format], &data[..]].concat());
     }
 
     #[test]

@@ -8,7 +8,10 @@ use std::path::Path;
 
 use super::setting::finish;
 
-const COMMANDS: [&str; 5] = ["demo", "run", "check", "bench", "simulate"];
+const COMMANDS: [&str; 6] = ["demo", "run", "check", "bench", "simulate", "trace"];
+
+/// Commands of `trace`.
+const TRACE: [&str; 3] = ["analyze", "convert", "synthesize"];
 
 fn blessing() -> bool {
     #[expect(
@@ -47,6 +50,9 @@ async fn help_is_what_was_agreed() {
     golden("tokencanary", &["--help"]).await;
     for command in COMMANDS {
         golden(command, &[command, "--help"]).await;
+    }
+    for command in TRACE {
+        golden(&format!("trace-{command}"), &["trace", command, "--help"]).await;
     }
 }
 

@@ -9,6 +9,7 @@ mod body;
 mod models;
 mod page;
 mod relaid;
+mod traces;
 pub(crate) mod view;
 
 use tokencanary::measurement::Api;
@@ -19,7 +20,7 @@ pub(crate) use self::body::Case;
 type Holds = fn(&[u8]);
 
 /// Every target by its name.
-pub(crate) const TARGETS: [(&str, Holds); 7] = [
+pub(crate) const TARGETS: [(&str, Holds); 8] = [
     ("sse", sse),
     ("lines", lines),
     ("array", array),
@@ -27,6 +28,7 @@ pub(crate) const TARGETS: [(&str, Holds); 7] = [
     ("encodings", encodings),
     ("page", page),
     ("models", models),
+    ("traces", traces),
 ];
 
 /// Event streams of chat completions.
@@ -70,6 +72,11 @@ pub(crate) fn page(data: &[u8]) {
 /// Lists of served models.
 pub(crate) fn models(data: &[u8]) {
     models::holds(data);
+}
+
+/// Traces and sets of prompts: the first letter says the format.
+pub(crate) fn traces(data: &[u8]) {
+    traces::holds(data);
 }
 
 fn body(data: &[u8], apis: &[Api]) {

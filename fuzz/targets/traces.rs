@@ -1,0 +1,3 @@
+//! See `tests/it/fuzz/invariants/mod.rs`.
+#![no_main]
+libfuzzer_sys::fuzz_target!(|data: &[u8]| tokencanary_fuzz::traces(data));
