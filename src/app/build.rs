@@ -269,6 +269,7 @@ impl Parts<'_> {
                 patience: (!self.extent.patient).then_some(probe.limits.total),
                 target_slots: slots[stream.target_index].clone(),
             },
+            drawn: None,
             workload: Workload::new(probe.workload, sources),
             ledger: Ledger::default(),
             ids: rand::make_rng(),

@@ -95,6 +95,8 @@ pub(super) struct Dispatch {
     pub(super) phases: VecDeque<PhasePlan>,
     pub(super) rules: Rules,
     pub(super) workload: Workload,
+    /// The next prompt, made while there is time.
+    pub(super) drawn: Option<Prompt>,
     pub(super) ledger: Ledger,
     pub(super) ids: StdRng,
 }
@@ -136,6 +138,7 @@ impl Dispatch {
     async fn run_open(&mut self, phase: &mut Phase, (pacer, line): (&mut Pacer, &mut Line)) {
         while let Some(arrival) = phase.schedule.next(line.free) {
             self.ledger.next_due(arrival.intended);
+            self.draw();
             if !self.is_due(arrival.intended, pacer).await {
                 return;
             }
@@ -167,6 +170,7 @@ impl Dispatch {
     }
 
     async fn run_closed(&mut self, phase: &mut Phase) {
+        self.draw();
         while let Some((held, free)) = phase.gate.enter_closed().await {
             let Some(arrival) = phase.schedule.next(free) else {
                 return;
@@ -175,6 +179,7 @@ impl Dispatch {
                 return;
             };
             due.go(held, arrival.intended);
+            self.draw();
         }
     }
 
@@ -240,12 +245,17 @@ impl Dispatch {
                 lane,
                 ledger: self.ledger.clone(),
             },
-            prompt: self.workload.prompt(),
+            prompt: self.drawn.take().unwrap_or_else(|| self.workload.prompt()),
             closed_loop: phase.schedule.is_closed_loop(),
             session: arrival.turn.map(|turn| turn.session),
             give_up: phase.give_up(),
             phase: (phase.requests.clone(), phase.cancel.clone()),
         })
+    }
+
+    /// Makes the next prompt before it is needed: a long one takes a while.
+    fn draw(&mut self) {
+        self.drawn.get_or_insert_with(|| self.workload.prompt());
     }
 
     fn next_ids(&mut self) -> TraceIds {

@@ -2,6 +2,7 @@
 //! simulator's side.
 
 mod caps;
+mod conserved;
 mod flags;
 mod keys;
 mod phases;
@@ -13,7 +14,7 @@ use tokencanary::cli::benchmark;
 use tokencanary::clock::MonoTime;
 use tokencanary::config::{Config, Format, ServerMetrics, from_text};
 use tokencanary::measurement::{Outcome, RefusedReason, RequestRecord};
-use tokencanary::simulator::{Profile, RequestTimes, SimulatorConfig};
+use tokencanary::simulator::{Fault, Profile, RequestTimes, SimulatorConfig};
 
 use super::{Left, World, ms};
 
@@ -23,12 +24,21 @@ const fn slow(ttft: u64) -> Profile {
 }
 
 async fn play(config: Config, extent: Extent, profile: Profile) -> Left {
+    play_through(Vec::new(), (config, extent), profile).await
+}
+
+/// A run during which `faults` happen.
+async fn play_through(
+    faults: Vec<Fault>,
+    (config, extent): (Config, Extent),
+    profile: Profile,
+) -> Left {
     World {
         simulator: SimulatorConfig {
             keep_times: 20_000,
             ..SimulatorConfig::new(profile)
         },
-        faults: Vec::new(),
+        faults,
         config,
         extent,
         outputs: Outputs {
@@ -51,6 +61,15 @@ async fn bench(flags: &str, profile: Profile) -> Left {
 
 /// A probe with `keys` against a server of `profile`, until `count` arrivals.
 async fn probe(keys: &str, count: Option<u64>, profile: Profile) -> Left {
+    let extent = Extent {
+        count,
+        ..Extent::default()
+    };
+    play(probe_config(keys), extent, profile).await
+}
+
+/// A probe with `keys` and room for anything.
+fn probe_config(keys: &str) -> Config {
     let text = format!(
         "seed: 7
 targets: [{{ name: sim, url: 'http://sim', model: sim/canary-0.6b, server_metrics: off }}]
@@ -66,11 +85,7 @@ probes:
     let config = from_text(&text, Format::Yaml, "c.yaml");
     let mut config = config.unwrap_or_else(|found| panic!("{found}"));
     config.export.http = None;
-    let extent = Extent {
-        count,
-        ..Extent::default()
-    };
-    play(config, extent, profile).await
+    config
 }
 
 impl Left {
