@@ -157,7 +157,7 @@ impl Load {
         if !self.api_key.as_ref().is_none_or(visible) {
             return Err("--api-key: it holds a character that a header cannot carry\n  wanted: visible ASCII characters".to_owned());
         }
-        let streaming = !self.no_streaming && self.endpoint_type.can_stream();
+        let streaming = self.is_streaming();
         let phases = self.shape.phases(streaming)?;
         let in_flight = Shape::in_flight(&phases);
         Ok(Plan {

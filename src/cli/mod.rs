@@ -68,7 +68,7 @@ impl Command {
         match self {
             Self::Run(args) => Some(args.config()),
             Self::Check(args) => Some(args.config()),
-            Self::Demo(_) | Self::Bench(_) | Self::Simulate(_) => None,
+            Self::Demo(_) | Self::Bench(_) | Self::Simulate(_) | Self::Trace(_) => None,
         }
     }
 }

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use super::number::{UNKNOWN, decimal, grouped, percent, printable, span};
+use super::number::{UNKNOWN, decimal, grouped, percent, span};
 use super::table::{table, text};
+use crate::measurement::plain;
 
 /// A name and what is known of it.
 #[derive(Debug, Clone)]
@@ -58,7 +59,7 @@ pub fn fact_lines(facts: &[Fact]) -> String {
                 format!("{} % ± {}", decimal(value * 100.0, 2), percent(*error))
             }
             FactValue::Span(time) => span(*time),
-            FactValue::Words(words) => printable(words),
+            FactValue::Words(words) => plain(words),
         };
         out.push_str(&format!("{:width$}  {value}\n", fact.name));
     }
