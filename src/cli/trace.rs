@@ -35,7 +35,7 @@ pub(super) struct Input {
     /// Trace file, also packed with gzip or zstd; `-` is standard input.
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Format of the file, by its own name or that of `--custom-dataset-type` of AIPerf [default:
+    /// Format of the file, by our name or that of `--custom-dataset-type` of `aiperf` [default:
     /// what the first row shows].
     #[arg(long, visible_alias = "custom-dataset-type", value_name = "NAME")]
     format: Option<String>,
