@@ -5,6 +5,13 @@
 //! had. `cargo bench --bench trace -- [MEGABYTES [NEW_BLOCKS_PER_ROW]]`: 2,000 MB and 13 new
 //! blocks in each row make ten million different blocks; with 40 the set is sampled.
 
+#![expect(
+    clippy::print_stdout,
+    clippy::disallowed_methods,
+    clippy::cast_precision_loss,
+    reason = "a benchmark prints what it measured in real time"
+)]
+
 use std::fs::{self, File};
 use std::io::{self, BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};

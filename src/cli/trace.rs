@@ -35,7 +35,7 @@ pub(super) struct Input {
     /// Trace file, also packed with gzip or zstd; `-` is standard input.
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Format of the file, by its own name or that of `--custom-dataset-type` of AIPerf [default:
+    /// Format of the file, by our name or that of `--custom-dataset-type` of `aiperf` [default:
     /// what the first row shows].
     #[arg(long, visible_alias = "custom-dataset-type", value_name = "NAME")]
     format: Option<String>,
@@ -281,11 +281,30 @@ pub(super) struct Target {
     out: PathBuf,
 }
 
+/// Standard output. A reader that has seen enough, as `head`, is no error.
+struct Piped(BufWriter<io::Stdout>);
+
+impl Write for Piped {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self.0.write(bytes) {
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(bytes.len()),
+            written => written,
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self.0.flush() {
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+            flushed => flushed,
+        }
+    }
+}
+
 impl Target {
     /// Opens the file for writing, unless it is the one that is read.
     pub(super) fn create(&self, input: &Input) -> Result<Box<dyn Write>, Unusable> {
         if self.out == Path::new("-") {
-            return Ok(Box::new(BufWriter::new(io::stdout())));
+            return Ok(Box::new(Piped(BufWriter::new(io::stdout()))));
         }
         let name = self.out.display();
         let same = std::fs::canonicalize(&self.out)

@@ -61,7 +61,8 @@ pub fn fact_lines(facts: &[Fact]) -> String {
             FactValue::Span(time) => span(*time),
             FactValue::Words(words) => plain(words),
         };
-        out.push_str(&format!("{:width$}  {value}\n", fact.name));
+        let line = format!("{:width$}  {value}\n", fact.name);
+        out.push_str(&line);
     }
     out
 }
@@ -124,9 +125,20 @@ mod tests {
         let rows = [SpreadRow {
             name: "prompt",
             count: 1_000,
-            mean: 12.25,
+            mean: 12.5,
             marks: [1, 2, 3, 4, 5, 6, 7_000],
         }];
-        insta::assert_snapshot!(spread_table(&rows), @"");
+        let told = spread_table(&rows);
+        let lines: Vec<Vec<&str>> = told
+            .lines()
+            .map(|line| line.split_whitespace().collect())
+            .collect();
+        let head = ["n", "mean", "min", "p10", "p50", "p90", "p95", "p99", "max"];
+        let row = [
+            "prompt", "1,000", "12.5", "1", "2", "3", "4", "5", "6", "7,000",
+        ];
+        assert_eq!(lines.len(), 3, "{told}");
+        assert_eq!(lines[0], head);
+        assert_eq!(lines[2], row);
     }
 }

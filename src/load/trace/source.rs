@@ -69,11 +69,12 @@ impl Source {
             )),
         };
         let mut head = Vec::new();
-        // A file that is cut inside its head is told when it is read, with the line.
-        if let Err(error) = reader.by_ref().take(HEAD).read_to_end(&mut head)
-            && (head.is_empty() || error.kind() != io::ErrorKind::UnexpectedEof)
-        {
-            return Err(error);
+        if let Err(error) = reader.by_ref().take(HEAD).read_to_end(&mut head) {
+            if head.is_empty() || error.kind() != io::ErrorKind::UnexpectedEof {
+                return Err(error);
+            }
+            // A file that is cut inside its head is told when it is read, with the line.
+            reader = Box::new(Cut(error.to_string()));
         }
         Ok(Self {
             encoding,
@@ -98,6 +99,29 @@ impl Source {
     pub fn into_reader(self) -> impl BufRead + Send + 'static {
         self.reader
     }
+}
+
+/// What is behind the last byte of a file that was cut.
+struct Cut(String);
+
+impl Cut {
+    fn error(&self) -> io::Error {
+        io::Error::new(io::ErrorKind::UnexpectedEof, self.0.clone())
+    }
+}
+
+impl Read for Cut {
+    fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+        Err(self.error())
+    }
+}
+
+impl BufRead for Cut {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        Err(self.error())
+    }
+
+    fn consume(&mut self, _: usize) {}
 }
 
 #[cfg(test)]
@@ -156,9 +180,12 @@ mod tests {
             assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof, "{error}");
         }
         // Cut inside the head: told when it is read, not before.
-        let mut bytes = gz(b"{\"timestamp\":1}\n");
-        bytes.truncate(bytes.len() - 4);
-        let (_, _, all) = unpacked(bytes);
-        assert!(all.is_err());
+        let text = b"{\"timestamp\":1}\n";
+        for mut bytes in [gz(text), zstd::encode_all(&text[..], 1).expect("writable")] {
+            bytes.truncate(bytes.len() - 1);
+            let (_, _, all) = unpacked(bytes);
+            let error = all.expect_err("a byte is missing");
+            assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof, "{error}");
+        }
     }
 }
