@@ -207,6 +207,8 @@ fn more(extra: usize) -> Result<usize, FramingError> {
 
 #[cfg(test)]
 mod tests {
+    use std::fmt::Write;
+
     use proptest::prelude::*;
 
     use super::*;
@@ -314,7 +316,7 @@ mod tests {
             cuts.sort_unstable();
             let mut bytes = String::new();
             for part in &parts {
-                bytes.push_str(&format!("{:x}\r\n{part}\r\n", part.len()));
+                write!(bytes, "{:x}\r\n{part}\r\n", part.len()).expect("a string takes all");
             }
             bytes.push_str("0\r\n\r\n");
             let length = bytes.len();

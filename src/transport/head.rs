@@ -64,9 +64,8 @@ impl HeadEnd {
 
     fn step(&mut self, byte: u8) {
         self.line = match (self.line, byte) {
-            (Line::Over, _) => Line::Over,
+            (Line::Over, _) | (Line::Start | Line::Return, b'\n') => Line::Over,
             (Line::Before, b'\r' | b'\n') => Line::Before,
-            (Line::Start | Line::Return, b'\n') => Line::Over,
             (Line::Start, b'\r') => Line::Return,
             (_, b'\n') => Line::Start,
             _ => Line::Within,
