@@ -243,7 +243,7 @@ impl InfiniteCache {
 }
 
 /// Most blocks of a cache that are followed one by one; a larger cache is followed in a sample of
-/// its blocks that is that much smaller. 24 MB.
+/// its blocks that is that much smaller. 32 MB.
 const FOLLOWED: u64 = 1 << 20;
 
 /// A cache of a given size, which gives up what was not used for longest.

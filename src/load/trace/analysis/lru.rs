@@ -1,5 +1,5 @@
 //! Blocks in the order in which they were used last, at most so many: 16 bytes for each, and a
-//! table of 4-byte places.
+//! table of 8-byte entries, which have a part of the key so that a search stays in the table.
 
 /// No node.
 const NONE: u32 = u32::MAX;
@@ -8,11 +8,20 @@ const NONE: u32 = u32::MAX;
 #[derive(Debug)]
 pub(super) struct Lru {
     nodes: Vec<Node>,
-    /// Places in `nodes` plus one, 0 if empty; a power of two, at most half full.
-    table: Vec<u32>,
+    /// A power of two, at most half full.
+    table: Vec<Entry>,
     front: u32,
     back: u32,
     most: usize,
+}
+
+/// An entry of the table.
+#[derive(Debug, Clone, Copy, Default)]
+struct Entry {
+    /// The lowest bits of the key, which say where it belongs.
+    tag: u32,
+    /// Place in the nodes plus one; 0 if the entry is empty.
+    place: u32,
 }
 
 #[derive(Debug)]
@@ -27,7 +36,7 @@ impl Lru {
     pub(super) fn new(most: usize) -> Self {
         Self {
             nodes: Vec::new(),
-            table: vec![0; 64],
+            table: vec![Entry::default(); 64],
             front: NONE,
             back: NONE,
             most: most.max(1),
@@ -58,7 +67,7 @@ impl Lru {
         };
         self.link_front(node);
         if self.nodes.len() * 2 > self.table.len() {
-            self.table = vec![0; self.table.len() * 2];
+            self.table = vec![Entry::default(); self.table.len() * 2];
             for node in 0..self.nodes.len() {
                 self.add_to_table(u32::try_from(node).expect("as above"));
             }
@@ -67,9 +76,9 @@ impl Lru {
         }
     }
 
-    fn home(&self, key: u64) -> usize {
-        // Keys are hashes already; the lowest bits of a sample are still even.
-        usize::try_from(key & (self.table.len() as u64 - 1)).expect("below the table's length")
+    fn home(&self, tag: u32) -> usize {
+        // Keys are hashes already, and the table has far fewer than four billion entries.
+        tag as usize & (self.table.len() - 1)
     }
 
     fn next(&self, at: usize) -> usize {
@@ -78,46 +87,49 @@ impl Lru {
 
     /// Where `key` is.
     pub(super) fn find(&self, key: u64) -> Option<u32> {
-        let mut at = self.home(key);
+        self.entry_of(key).map(|at| self.table[at].place - 1)
+    }
+
+    fn entry_of(&self, key: u64) -> Option<usize> {
+        let tag = tag(key);
+        let mut at = self.home(tag);
         loop {
-            let node = self.table[at].checked_sub(1)?;
-            if self.nodes[node as usize].key == key {
-                return Some(node);
+            let entry = self.table[at];
+            let node = entry.place.checked_sub(1)?;
+            if entry.tag == tag && self.nodes[node as usize].key == key {
+                return Some(at);
             }
             at = self.next(at);
         }
     }
 
     fn add_to_table(&mut self, node: u32) {
-        let mut at = self.home(self.nodes[node as usize].key);
-        while self.table[at] != 0 {
+        let tag = tag(self.nodes[node as usize].key);
+        let mut at = self.home(tag);
+        while self.table[at].place != 0 {
             at = self.next(at);
         }
-        self.table[at] = node + 1;
+        let place = node + 1;
+        self.table[at] = Entry { tag, place };
     }
 
     /// Takes `key` out and moves up what stood behind it only because it was there.
     fn remove_from_table(&mut self, key: u64) {
-        let mut hole = self.home(key);
-        while self.table[hole]
-            .checked_sub(1)
-            .is_some_and(|node| self.nodes[node as usize].key != key)
-        {
-            hole = self.next(hole);
-        }
-        self.table[hole] = 0;
+        let Some(mut hole) = self.entry_of(key) else {
+            return;
+        };
+        let mask = self.table.len() - 1;
         let mut at = self.next(hole);
-        while let Some(node) = self.table[at].checked_sub(1) {
-            let wanted = self.home(self.nodes[node as usize].key);
-            let mask = self.table.len() - 1;
+        while self.table[at].place != 0 {
+            let wanted = self.home(self.table[at].tag);
             // How far it stands from its home, and how far the hole does, along the probe.
             if at.wrapping_sub(wanted) & mask >= at.wrapping_sub(hole) & mask {
-                self.table[hole] = node + 1;
-                self.table[at] = 0;
+                self.table[hole] = self.table[at];
                 hole = at;
             }
             at = self.next(at);
         }
+        self.table[hole] = Entry::default();
     }
 
     fn move_to_front(&mut self, node: u32) {
@@ -149,6 +161,12 @@ impl Lru {
         }
         self.front = node;
     }
+}
+
+/// The lowest half of the key.
+#[expect(clippy::cast_possible_truncation, reason = "the lowest half is wanted")]
+const fn tag(key: u64) -> u32 {
+    key as u32
 }
 
 #[cfg(test)]

@@ -85,7 +85,7 @@ fn rows_hold(format: Format, file: &[u8]) {
         }
     }
     let analysis = analyzer.finish();
-    assert_eq!(analysis.rows as usize, good.len());
+    assert_eq!(analysis.rows, good.len() as u64);
     let caches = [&analysis.infinite_cache, &analysis.lru_cache];
     for share in caches
         .into_iter()
@@ -137,7 +137,7 @@ fn written(from: Format, to: Format, rows: &[TraceRow]) {
         }
     }
     let (count, _) = writer.finish().expect("memory can be written");
-    assert_eq!(count as usize, kept.len());
+    assert_eq!(count, kept.len() as u64);
     let options = ReadOptions {
         block_tokens: 16,
         prefix_hashes: true,
