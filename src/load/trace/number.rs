@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 /// Longest time that is taken: 292 years, what nanoseconds in 63 bits reach.
-const LONGEST: u128 = i64::MAX as u128;
+pub(super) const LONGEST: u128 = i64::MAX as u128;
 
 /// Decimal places of a unit of time against nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,11 +1,13 @@
 //! Instants as texts: `2023-11-16 18:15:46.6805900`, with `T` or a blank, with any number of
 //! fractional digits, with `Z`, an offset, or no zone at all, which is taken as UTC.
 //!
-//! Only instants from 1970 on. Written here because libraries stop at six or nine digits, or
+//! Only instants from 1970 on, up to the longest time that files may give as a number. Written here because libraries stop at six or nine digits, or
 //! want a zone.
 
 use std::fmt::Write as _;
 use std::time::Duration;
+
+use super::number::LONGEST;
 
 const DAY: u64 = 86_400;
 
@@ -41,7 +43,8 @@ pub(super) fn instant(text: &str) -> Option<Duration> {
     let (nanos, zone) = fraction(behind)?;
     let seconds = days(year, month, day)? * DAY + hour * 3_600 + minute * 60 + second;
     let seconds = i64::try_from(seconds).ok()? - offset(zone)?;
-    Some(Duration::new(u64::try_from(seconds).ok()?, nanos))
+    let since = Duration::new(u64::try_from(seconds).ok()?, nanos);
+    (since.as_nanos() <= LONGEST).then_some(since)
 }
 
 /// `.6805900+00:00` as nanoseconds and the rest.
@@ -156,6 +159,17 @@ mod tests {
 
     fn at(text: &str) -> Option<(u64, u32)> {
         instant(text).map(|time| (time.as_secs(), time.subsec_nanos()))
+    }
+
+    #[test]
+    fn an_instant_is_no_later_than_a_number_of_seconds_may_be() {
+        // 2^63 - 1 nanoseconds end at .854775807.
+        assert_eq!(
+            at("2262-04-11T23:47:16.854775807Z"),
+            Some((9_223_372_036, 854_775_807))
+        );
+        assert_eq!(at("2262-04-11T23:47:16.854775808Z"), None);
+        assert_eq!(at("3940-01-01T00:00:02.5Z"), None);
     }
 
     #[test]
