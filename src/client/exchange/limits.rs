@@ -1,7 +1,7 @@
 //! When a request is given up: its limits, and its planned end so long after it was written.
 //!
-//! Nobody tells when the last byte has left, since another task writes. So while there is no
-//! response the timer looks again when the planned end may have come; a plan of less than a
+//! The timer is armed before the last byte has left, and nothing wakes it then. So while there is
+//! no response it looks again when the planned end may have come; a plan of less than a
 //! millisecond is looked at every millisecond.
 
 use std::time::Duration;
