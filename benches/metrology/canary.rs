@@ -105,8 +105,9 @@ impl Canary {
         record.timeline.slot_free = Some(now);
         let prompt = Prompt {
             text: "one two three four".to_owned(),
-            input_tokens: 5,
+            input_tokens: Some(5),
             output_tokens: Some(TOKENS),
+            ..Prompt::default()
         };
         (record, prompt)
     }

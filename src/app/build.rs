@@ -270,7 +270,7 @@ impl Parts<'_> {
                 target_slots: slots[stream.target_index].clone(),
             },
             drawn: None,
-            workload: Workload::new(probe.workload, sources),
+            workload: Workload::new(&probe.workload, sources),
             ledger: Ledger::default(),
             ids: rand::make_rng(),
         })

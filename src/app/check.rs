@@ -123,7 +123,7 @@ async fn ask(
     (client, anchor): (&Client, TimeAnchor),
     ring: &SampleRing,
 ) -> Observed {
-    let prompt = Workload::new(plan.probe.workload, unseeded()).prompt();
+    let prompt = Workload::new(&plan.probe.workload, unseeded()).prompt();
     let now = anchor.now();
     let mut record = RequestRecord::due(0, Arc::clone(&plan.stream), fresh_ids(), now);
     record.timeline.slot_free = Some(now);

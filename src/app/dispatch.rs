@@ -219,8 +219,9 @@ impl Dispatch {
         let record = RequestRecord::due(0, Arc::clone(stream), ids, intended);
         let prompt = Prompt {
             text: "rehearsal".to_owned(),
-            input_tokens: 1,
+            input_tokens: Some(1),
             output_tokens: Some(2),
+            ..Prompt::default()
         };
         if !client.rehearse(record, &prompt).await {
             tracing::debug!(probe = &*stream.probe, "a rehearsal broke off");

@@ -265,11 +265,7 @@ impl Load {
                 Reuse::StickyUserSessions => ConnectionPolicy::PerSession,
             },
             phases,
-            workload: WorkloadConfig {
-                input_tokens: self.isl,
-                output_tokens: self.osl,
-                cache: CacheMode::Cold,
-            },
+            workload: WorkloadConfig::synthetic(self.isl, self.osl, CacheMode::Cold),
             limits: Limits {
                 connect: TOTAL,
                 first_token: None,
@@ -337,8 +333,10 @@ mod tests {
             "http://localhost:8000"
         );
         assert!(probe.streaming);
-        assert_eq!(probe.workload.input_tokens, 550);
-        assert_eq!(probe.workload.output_tokens, None);
+        assert_eq!(
+            probe.workload,
+            WorkloadConfig::synthetic(550, None, CacheMode::Cold)
+        );
         assert_eq!(probe.limits.first_token, None);
         assert_eq!(probe.limits.total, Duration::from_mins(10));
         assert_eq!(plan.load, "concurrency1");
@@ -360,8 +358,8 @@ mod tests {
         assert_eq!(phase.bounds.requests, Some(7));
         assert_eq!(plan.config.seed, Some(5));
         assert_eq!(
-            (probe.workload.input_tokens, probe.workload.output_tokens),
-            (3, Some(4))
+            probe.workload,
+            WorkloadConfig::synthetic(3, Some(4), CacheMode::Cold)
         );
         assert!(!probe.streaming);
         assert_eq!(plan.load, "rate2.5-poisson-concurrency8");

@@ -138,12 +138,13 @@ fn plan(config: &Config) -> String {
     let mut rows = Vec::new();
     for probe in &config.probes {
         let rate = probe.mean_rate();
+        let (input_tokens, output_tokens) = probe.workload.mean_tokens();
         rows.extend(probe.targets.iter().map(|target| PlanRow {
             probe: probe.name.clone(),
             target: target.clone(),
             rate,
-            input_tokens: probe.workload.input_tokens,
-            output_tokens: probe.workload.output_tokens,
+            input_tokens,
+            output_tokens,
         }));
     }
     let budget = Budget {

@@ -139,11 +139,7 @@ fn probe(name: &str, rate: f64, (input, output): (u32, u32), cache: CacheMode) -
         when_full: WhenFull::Refuse,
         connection: ConnectionPolicy::Pooled,
         phases: vec![PhaseConfig::endless(Arrivals::Poisson { rate })],
-        workload: WorkloadConfig {
-            input_tokens: input,
-            output_tokens: Some(output),
-            cache,
-        },
+        workload: WorkloadConfig::synthetic(input, Some(output), cache),
         limits: Limits::PROBE,
         stall: DEFAULT_STALL,
     }

@@ -142,7 +142,7 @@ impl Client {
             Err(error) => return self.not_sent(record, &error),
         };
         record.tokens = TokenCounts {
-            requested_input: Some(prompt.input_tokens),
+            requested_input: prompt.input_tokens,
             requested_output: prompt.output_tokens,
             ..TokenCounts::default()
         };

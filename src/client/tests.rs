@@ -139,8 +139,9 @@ async fn exchange(scripts: Vec<Script>, setup: Setup) -> Vec<RequestRecord> {
         record.timeline.slot_free = Some(now);
         let prompt = Prompt {
             text: "hi".into(),
-            input_tokens: 1,
+            input_tokens: Some(1),
             output_tokens: Some(3),
+            ..Prompt::default()
         };
         records.push(
             client
@@ -432,8 +433,9 @@ async fn a_rehearsal_touches_no_network_and_can_be_repeated() {
     for words in [1, 20_000] {
         let prompt = Prompt {
             text: "hi ".repeat(words),
-            input_tokens: 1,
+            input_tokens: Some(1),
             output_tokens: Some(2),
+            ..Prompt::default()
         };
         assert!(client.rehearse(record.clone(), &prompt).await);
     }

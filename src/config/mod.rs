@@ -15,6 +15,7 @@ mod model;
 mod reader;
 mod secret;
 mod url;
+mod workload;
 mod yaml;
 
 pub use arrivals::{
@@ -27,9 +28,10 @@ pub use model::{
     AddressFamily, Balance, Config, DEFAULT_STALL, ExportConfig, FilesConfig, GovernorConfig,
     HttpConfig, HttpVersion, LengthField, Limits, NetworkConfig, OtlpConfig, ProbeConfig,
     ProxyConfig, RequestConfig, Secret, ServerMetrics, TargetConfig, TlsConfig, TokenizerConfig,
-    WhenFull, WorkloadConfig,
+    WhenFull,
 };
 pub use url::{BaseUrl, Scheme, UrlError};
+pub use workload::{PromptSource, Synthetic, WorkloadConfig};
 
 #[cfg(test)]
 mod tests;

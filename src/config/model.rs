@@ -9,8 +9,8 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::{BaseUrl, PhaseConfig};
-use crate::measurement::{Api, CacheMode, ConnectionPolicy, StallRule};
+use super::{BaseUrl, PhaseConfig, WorkloadConfig};
+use crate::measurement::{Api, ConnectionPolicy, StallRule};
 
 /// A whole configuration.
 #[derive(Debug, Clone, PartialEq)]
@@ -261,17 +261,6 @@ pub enum WhenFull {
     Refuse,
     /// It waits, in order.
     Wait,
-}
-
-/// What is sent: synthetic prompts by token count.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct WorkloadConfig {
-    /// Prompt tokens, at least 1.
-    pub input_tokens: u32,
-    /// Output tokens, at least 1; `None`: as many as the server likes.
-    pub output_tokens: Option<u32>,
-    /// Whether prompts are meant to hit the prefix cache.
-    pub cache: CacheMode,
 }
 
 /// When a request is given up. All run from its start.

@@ -70,11 +70,7 @@ fn what_is_left_out_holds_its_default() {
             when_full: WhenFull::Refuse,
             connection: ConnectionPolicy::Pooled,
             phases: vec![PhaseConfig::endless(Arrivals::Poisson { rate: 0.2 })],
-            workload: WorkloadConfig {
-                input_tokens: 128,
-                output_tokens: Some(64),
-                cache: CacheMode::Cold,
-            },
+            workload: WorkloadConfig::synthetic(128, Some(64), CacheMode::Cold),
             limits: Limits::PROBE,
             stall: DEFAULT_STALL,
         }],

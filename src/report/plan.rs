@@ -20,10 +20,10 @@ pub struct PlanRow {
     pub target: String,
     /// Mean arrivals per second; `None` in a closed loop, which goes as fast as the server.
     pub rate: Option<f64>,
-    /// Prompt tokens per request.
-    pub input_tokens: u32,
-    /// Output tokens per request; `None`: as many as the server likes.
-    pub output_tokens: Option<u32>,
+    /// Mean prompt tokens per request; `None`: not known in advance.
+    pub input_tokens: Option<f64>,
+    /// Mean output tokens per request; `None`: as many as the server likes.
+    pub output_tokens: Option<f64>,
 }
 
 impl PlanRow {
@@ -32,7 +32,7 @@ impl PlanRow {
     }
 
     fn tokens_per_day(&self) -> Option<f64> {
-        let each = f64::from(self.input_tokens) + f64::from(self.output_tokens?);
+        let each = self.input_tokens? + self.output_tokens?;
         Some(self.requests_per_day()? * each)
     }
 }
@@ -65,12 +65,7 @@ pub fn plan_table(rows: &[PlanRow], budget: Budget) -> String {
             row.probe.clone(),
             row.target.clone(),
             row.rate.map_or("closed loop".to_owned(), rate),
-            format!(
-                "{} → {}",
-                row.input_tokens,
-                row.output_tokens
-                    .map_or(UNKNOWN.to_owned(), |n| n.to_string())
-            ),
+            format!("{} → {}", whole(row.input_tokens), whole(row.output_tokens)),
             whole(row.requests_per_day()),
             whole(row.tokens_per_day()),
         ]);
@@ -158,12 +153,12 @@ fn verdict(what: &str, plan: f64, budget: Option<u64>) -> String {
 mod tests {
     use super::*;
 
-    fn row(rate: Option<f64>, output_tokens: Option<u32>) -> PlanRow {
+    fn row(rate: Option<f64>, output_tokens: Option<f64>) -> PlanRow {
         PlanRow {
             probe: "short-chat".to_owned(),
             target: "qwen-prod".to_owned(),
             rate,
-            input_tokens: 128,
+            input_tokens: Some(128.0),
             output_tokens,
         }
     }
@@ -174,7 +169,7 @@ mod tests {
             requests_per_day: Some(50_000),
             tokens_per_day: Some(5_000_000),
         };
-        let text = plan_table(&[row(Some(0.2), Some(64))], budget);
+        let text = plan_table(&[row(Some(0.2), Some(64.0))], budget);
         insta::assert_snapshot!(text, @r"
          probe          target        rate  tokens in → out  requests/day  tokens/day
         ─────────────────────────────────────────────────────────────────────────────
@@ -213,7 +208,7 @@ mod tests {
             requests_per_day: Some(1),
             tokens_per_day: Some(1),
         };
-        let text = plan_table(&[row(Some(0.2), Some(64)), row(None, Some(64))], budget);
+        let text = plan_table(&[row(Some(0.2), Some(64.0)), row(None, Some(64.0))], budget);
         assert!(text.contains("closed loop"), "{text}");
         let totals = text.lines().find(|line| line.contains("all together"));
         assert_eq!(

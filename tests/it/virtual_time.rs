@@ -146,11 +146,7 @@ fn config(arrivals: Arrivals, when_full: WhenFull, in_flight: u32) -> Config {
             when_full,
             connection: ConnectionPolicy::Pooled,
             phases: vec![PhaseConfig::endless(arrivals)],
-            workload: WorkloadConfig {
-                input_tokens: 16,
-                output_tokens: Some(2),
-                cache: CacheMode::Cold,
-            },
+            workload: WorkloadConfig::synthetic(16, Some(2), CacheMode::Cold),
             limits: Limits::PROBE,
             stall: DEFAULT_STALL,
         }],

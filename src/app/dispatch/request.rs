@@ -80,7 +80,7 @@ impl Due {
         self.ticket.record.timeline.slot_free = Some(free);
         let (shared, phase) = (self.shared.clone(), self.phase.0.clone());
         let output = self.prompt.output_tokens.map_or(RESERVED_OUTPUT, u64::from);
-        let tokens = u64::from(self.prompt.input_tokens) + output;
+        let tokens = u64::from(self.prompt.input_tokens.unwrap_or_default()) + output;
         let reserved = shared.governor.reserve(unix_day(shared.anchor), tokens);
         match reserved {
             Ok(reserved) => {

@@ -162,8 +162,9 @@ mod tests {
     fn asked(api: Api, model: &str) -> String {
         let prompt = Prompt {
             text: "a \"b\"".to_owned(),
-            input_tokens: 2,
+            input_tokens: Some(2),
             output_tokens: None,
+            ..Prompt::default()
         };
         let style = RequestConfig::default();
         let ask = Ask {

@@ -148,8 +148,9 @@ fn template(source: String, config: &RequestConfig) -> Result<Environment<'stati
     for output_tokens in [Some(16), None] {
         let prompt = Prompt {
             text: AWKWARD.to_owned(),
-            input_tokens: 16,
+            input_tokens: Some(16),
             output_tokens,
+            ..Prompt::default()
         };
         let ask = Ask {
             model: "model",

@@ -236,8 +236,9 @@ mod tests {
         );
         let prompt = Prompt {
             text: "hi".to_owned(),
-            input_tokens: 1,
+            input_tokens: Some(1),
             output_tokens: None,
+            ..Prompt::default()
         };
         for (model, expected) in [
             ("models/g-2", "/v1beta/models/g-2:generateContent"),

@@ -27,8 +27,9 @@ pub(super) fn asked_in(
     let protocol = Protocol::new(api, style).expect("no body of the operator's");
     let prompt = Prompt {
         text: "hi".to_owned(),
-        input_tokens: 1,
+        input_tokens: Some(1),
         output_tokens,
+        ..Prompt::default()
     };
     let ask = protocol.ask("m", &prompt, streaming);
     let body = String::from_utf8(protocol.body(&ask).expect("no template")).expect("JSON");

@@ -196,8 +196,9 @@ mod tests {
     fn asked(api: Api, text: &str) -> String {
         let prompt = Prompt {
             text: text.to_owned(),
-            input_tokens: 2,
+            input_tokens: Some(2),
             output_tokens: None,
+            ..Prompt::default()
         };
         let style = RequestConfig::default();
         let ask = Ask {

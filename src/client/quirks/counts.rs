@@ -156,8 +156,9 @@ fn body(api: Api, style: RequestConfig) -> Value {
     let protocol = Protocol::new(api, style).expect("no body of ours");
     let prompt = Prompt {
         text: "hi".into(),
-        input_tokens: 1,
+        input_tokens: Some(1),
         output_tokens: Some(16),
+        ..Prompt::default()
     };
     let body = protocol
         .body(&protocol.ask("m", &prompt, true))

@@ -105,8 +105,9 @@ pub(super) async fn ask(connections: Vec<Vec<Answer>>, limits: Limits) -> Answer
         record.timeline.slot_free = Some(now);
         let prompt = Prompt {
             text: "hi".into(),
-            input_tokens: 1,
+            input_tokens: Some(1),
             output_tokens: None,
+            ..Prompt::default()
         };
         let call = Call::new(record, prompt);
         records.push(client.send(call, &Cancel::default()).await);

@@ -335,8 +335,9 @@ impl Trial {
             let record = RequestRecord::due(0, Arc::clone(&stream), ids, anchor.now());
             let prompt = Prompt {
                 text: "hi".into(),
-                input_tokens: 1,
+                input_tokens: Some(1),
                 output_tokens: Some(3),
+                ..Prompt::default()
             };
             let call = Call {
                 session,

@@ -192,11 +192,11 @@ fn workload_of<'a>(reader: &mut Reader<'a>, section: &Section<'a>) -> Option<Wor
     let output = reader.required(&synthetic, "output_tokens", |given| {
         given.whole(1..=MOST_TOKENS)
     });
-    Some(WorkloadConfig {
-        input_tokens: input?,
-        output_tokens: Some(small(output?)),
+    Some(WorkloadConfig::synthetic(
+        input?,
+        Some(small(output?)),
         cache,
-    })
+    ))
 }
 
 /// Limits that are left out hold their default, or `total` if that is less.

@@ -9,6 +9,7 @@
 //! |---|---|---|---|
 //! | `load/workload` | `Workload`: gives `Prompt` | choose what is sent, with known token counts | know time or wire format |
 
+mod prompt;
 mod tokenizer;
 mod words;
 
@@ -16,9 +17,10 @@ use rand::RngExt;
 use rand::rngs::StdRng;
 
 use self::words::WORDS;
-use crate::config::WorkloadConfig;
+use crate::config::{PromptSource, Synthetic, WorkloadConfig};
 use crate::measurement::CacheMode;
 
+pub use self::prompt::{Media, Message, Prompt, Role, Verbatim};
 pub use self::tokenizer::{Pattern, Tokenizer, TokenizerError};
 
 /// Tokens per word that prompts are sized by.
@@ -27,17 +29,6 @@ const TOKENS_PER_WORD: f64 = 1.3;
 const NONCE_WORDS: usize = 6;
 /// Tokens at the end of a warm prompt that change from request to request.
 const WARM_TAIL_TOKENS: u32 = 16;
-
-/// One prompt, and how long it and its answer are meant to be.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Prompt {
-    /// The user's message.
-    pub text: String,
-    /// Tokens it is meant to have.
-    pub input_tokens: u32,
-    /// Output tokens to ask for; `None`: as many as the server likes.
-    pub output_tokens: Option<u32>,
-}
 
 /// Where a workload's randomness comes from.
 #[derive(Debug)]
@@ -51,7 +42,8 @@ pub struct Sources {
 /// An endless supply of prompts.
 #[derive(Debug)]
 pub struct Workload {
-    config: WorkloadConfig,
+    synthetic: Synthetic,
+    cache: CacheMode,
     sources: Sources,
     /// The part of every warm prompt that stays the same.
     prefix: String,
@@ -62,8 +54,9 @@ pub struct Workload {
 impl Workload {
     /// Prompts as `config` describes them.
     #[must_use]
-    pub fn new(config: WorkloadConfig, mut sources: Sources) -> Self {
-        let words = words_for(config.input_tokens);
+    pub fn new(config: &WorkloadConfig, mut sources: Sources) -> Self {
+        let PromptSource::Synthetic(synthetic) = config.source.clone();
+        let words = words_for(synthetic.input_tokens);
         let fixed = match config.cache {
             CacheMode::Cold => 0,
             CacheMode::Warm => words.saturating_sub(words_for(WARM_TAIL_TOKENS)),
@@ -71,7 +64,8 @@ impl Workload {
         let mut prefix = String::new();
         append_words(&mut prefix, fixed, &mut sources.seeded);
         Self {
-            config,
+            synthetic,
+            cache: config.cache,
             sources,
             prefix,
             tail_words: words - fixed,
@@ -81,7 +75,7 @@ impl Workload {
     /// The next prompt.
     pub fn prompt(&mut self) -> Prompt {
         let mut text = self.prefix.clone();
-        let nonce = match self.config.cache {
+        let nonce = match self.cache {
             CacheMode::Cold => NONCE_WORDS.min(self.tail_words),
             CacheMode::Warm => 0,
         };
@@ -89,8 +83,9 @@ impl Workload {
         append_words(&mut text, self.tail_words - nonce, &mut self.sources.seeded);
         Prompt {
             text,
-            input_tokens: self.config.input_tokens,
-            output_tokens: self.config.output_tokens,
+            input_tokens: Some(self.synthetic.input_tokens),
+            output_tokens: self.synthetic.output_tokens,
+            ..Prompt::default()
         }
     }
 }
@@ -122,16 +117,12 @@ mod tests {
     use super::*;
 
     fn workload(input_tokens: u32, cache: CacheMode, fresh: u64) -> Workload {
-        let config = WorkloadConfig {
-            input_tokens,
-            output_tokens: Some(8),
-            cache,
-        };
+        let config = WorkloadConfig::synthetic(input_tokens, Some(8), cache);
         let sources = Sources {
             seeded: StdRng::seed_from_u64(1),
             fresh: StdRng::seed_from_u64(fresh),
         };
-        Workload::new(config, sources)
+        Workload::new(&config, sources)
     }
 
     fn words(text: &str) -> Vec<&str> {
@@ -151,7 +142,7 @@ mod tests {
         for (tokens, count) in [(1, 1), (13, 10), (128, 98), (4096, 3151)] {
             let prompt = workload(tokens, CacheMode::Cold, 2).prompt();
             assert_eq!(words(&prompt.text).len(), count, "{tokens} tokens");
-            assert_eq!(prompt.input_tokens, tokens);
+            assert_eq!(prompt.input_tokens, Some(tokens));
         }
     }
 

@@ -86,8 +86,9 @@ async fn exchange(recorded: &Recorded, writes: Vec<Write>) -> RequestRecord {
         view::record(recorded.api, recorded.streaming),
         Prompt {
             text: "say something".to_owned(),
-            input_tokens: 2,
+            input_tokens: Some(2),
             output_tokens: Some(12),
+            ..Prompt::default()
         },
     );
     client.send(call, &Cancel::default()).await

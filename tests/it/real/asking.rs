@@ -83,8 +83,9 @@ impl Question {
     fn prompt(&self) -> Prompt {
         Prompt {
             text: ["cat"].repeat(self.words).join(" "),
-            input_tokens: u32::try_from(self.words).expect("some thousands"),
+            input_tokens: Some(u32::try_from(self.words).expect("some thousands")),
             output_tokens: Some(OUTPUT),
+            ..Prompt::default()
         }
     }
 }

@@ -6,8 +6,9 @@ use std::time::Duration;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use tokencanary::app::{Extent, Outputs};
-use tokencanary::config::{Arrivals, WhenFull};
+use tokencanary::config::{Arrivals, WhenFull, WorkloadConfig};
 use tokencanary::export::prometheus::{Format, View, render};
+use tokencanary::measurement::CacheMode;
 use tokencanary::simulator::{Fault, FaultKind, Profile, SimulatorConfig};
 
 use super::{World, at, config, ms};
@@ -53,7 +54,7 @@ async fn ten_thousand_arrivals_give_ten_thousand_records() {
     config.probes[0].limits.first_token = Some(ms(900));
     config.probes[0].limits.gap = Some(ms(700));
     config.probes[0].limits.total = ms(2_000);
-    config.probes[0].workload.output_tokens = Some(6);
+    config.probes[0].workload = WorkloadConfig::synthetic(16, Some(6), CacheMode::Cold);
     let left = World {
         simulator: SimulatorConfig::new(Profile::fixed(ms(20), ms(5))),
         faults: faults(&mut random),

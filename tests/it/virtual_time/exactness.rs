@@ -41,11 +41,7 @@ fn check(record: &RequestRecord, engine: &RequestTimes) {
 #[tokio::test(start_paused = true)]
 async fn every_chunk_has_exactly_the_engines_time() {
     let mut config = config(Arrivals::Constant { rate: 40.0 }, WhenFull::Wait, 8);
-    config.probes[0].workload = WorkloadConfig {
-        input_tokens: 16,
-        output_tokens: Some(11),
-        cache: CacheMode::Cold,
-    };
+    config.probes[0].workload = WorkloadConfig::synthetic(16, Some(11), CacheMode::Cold);
     let left = World {
         simulator: SimulatorConfig {
             keep_times: 200,

@@ -277,8 +277,9 @@ fn a_whole_response_is_read_like_a_chunk() {
 fn json_of(api: Api, style: RequestConfig, output_tokens: Option<u32>) -> serde_json::Value {
     let prompt = Prompt {
         text: "a \"b\"".into(),
-        input_tokens: 2,
+        input_tokens: Some(2),
         output_tokens,
+        ..Prompt::default()
     };
     let protocol = Protocol::new(api, style).expect("no body");
     let body = protocol.body(&protocol.ask("m", &prompt, true));
@@ -311,8 +312,9 @@ fn the_body_asks_for_usage_and_for_an_exact_length() {
     );
     let prompt = Prompt {
         text: "a".into(),
-        input_tokens: 1,
+        input_tokens: Some(1),
         output_tokens: None,
+        ..Prompt::default()
     };
     let protocol = Protocol::new(Api::Chat, RequestConfig::default()).expect("no body");
     let body = protocol.body(&protocol.ask("", &prompt, false));

@@ -24,8 +24,9 @@ fn rendered(api: Api, body: &str, text: &str) -> String {
     let style = config(body, None);
     let prompt = Prompt {
         text: text.to_owned(),
-        input_tokens: 5,
+        input_tokens: Some(5),
         output_tokens: Some(7),
+        ..Prompt::default()
     };
     let ask = Ask {
         model: "m",
@@ -100,8 +101,9 @@ fn a_template_that_fails_for_one_text_makes_no_body() {
         let style = config(template, None);
         let prompt = Prompt {
             text: "plain".to_owned(),
-            input_tokens: 1,
+            input_tokens: Some(1),
             output_tokens: None,
+            ..Prompt::default()
         };
         let ask = Ask {
             model: "m",

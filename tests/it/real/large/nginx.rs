@@ -215,8 +215,9 @@ async fn ask(url: String, network: NetworkConfig) -> [RequestRecord; 2] {
         let record = RequestRecord::due(0, Arc::clone(&stream), ids, anchor.now());
         let prompt = Prompt {
             text: "one two three".into(),
-            input_tokens: 3,
+            input_tokens: Some(3),
             output_tokens: Some(TOKENS),
+            ..Prompt::default()
         };
         let call = Call::new(record, prompt);
         client.send(call, &Cancel::default()).await
