@@ -118,7 +118,8 @@ pub(crate) struct Ended {
 }
 
 impl Ended {
-    /// The account closes, the outage hurt no measurement, no arrival is missing, and `held`, the ids of the spans as the receiver has them, are what was sent.
+    /// The account closes, the outage hurt no measurement, no arrival is missing, and `held`, the
+    /// ids of the spans as the receiver has them, are what was sent.
     pub(crate) fn assert_honest(&self, held: &[String]) {
         let Account {
             accepted,
