@@ -8,13 +8,13 @@ use super::aside::{ASIDE, Asking};
 use super::build::{fresh_ids, poll, unseeded};
 use super::discover::{DiscoverError, served};
 use super::streams::{StreamPlan, loops, streams};
-use super::tokenizers::{load, recount};
+use super::tokenizers::{load, measure, recount};
 use crate::aggregate::SampleRing;
 use crate::client::{Call, Cancel, Client};
 use crate::clock::TimeAnchor;
 use crate::config::Config;
 use crate::export::record::{RecordOptions, to_json_line};
-use crate::load::workload::Workload;
+use crate::load::workload::{Prompt, Workload};
 use crate::measurement::{Observed, RequestRecord, StallRule};
 use crate::telemetry::SelfMetrics;
 use crate::transport::Connect;
@@ -67,6 +67,12 @@ pub async fn check_target(
         return Ok(None);
     };
     let target = plans[0].target;
+    // Of a pair the cold half: the other one is nothing without it.
+    let first = plans[0].stream.cache;
+    let plans: Vec<_> = plans
+        .iter()
+        .filter(|plan| plan.stream.cache == first)
+        .collect();
     // First, so that what cannot be used is told as such.
     let clients = plans
         .iter()
@@ -107,8 +113,14 @@ pub async fn check_target(
     }
     let mut requests = Vec::new();
     for (plan, client) in plans.iter().zip(&clients) {
-        let mut observed = ask(plan, (client, anchor), &ring).await;
-        recount(tokenizer.as_ref(), &mut observed.record);
+        let tokenizer = tokenizer.as_ref();
+        let measure = measure(plan.probe, (target_index, target), tokenizer)?;
+        let mut workload = Workload::new(&plan.probe.workload, measure, unseeded());
+        let mut observed = ask(plan, (client, workload.prompt(None)), anchor, &ring).await;
+        recount(
+            tokenizer.map(|tokenizer| &**tokenizer),
+            &mut observed.record,
+        );
         requests.push(CheckedRequest {
             observed,
             stall: plan.probe.stall,
@@ -120,10 +132,10 @@ pub async fn check_target(
 /// One request of the stream of `plan`.
 async fn ask(
     plan: &StreamPlan<'_>,
-    (client, anchor): (&Client, TimeAnchor),
+    (client, prompt): (&Client, Prompt),
+    anchor: TimeAnchor,
     ring: &SampleRing,
 ) -> Observed {
-    let prompt = Workload::new(&plan.probe.workload, unseeded()).prompt();
     let now = anchor.now();
     let mut record = RequestRecord::due(0, Arc::clone(&plan.stream), fresh_ids(), now);
     record.timeline.slot_free = Some(now);

@@ -6,6 +6,7 @@
 //! the refusal is the server's doing only if we came to the arrival in time.
 //! A closed loop takes its slots first and is due then.
 
+mod calibrate;
 mod gate;
 mod pacer;
 mod phase;
@@ -108,6 +109,11 @@ impl Dispatch {
         let mut pacer = Pacer::new(anchor);
         let mut line = Line::default();
         let mut lingering = Vec::new();
+        tokio::select! {
+            biased;
+            () = stop.stopped() => {}
+            () = self.calibrate() => {}
+        }
         let mut start = anchor.now();
         while let Some(plan) = self.phases.pop_front() {
             let mut phase = plan.begin(&self.shared, &self.rules, start);
@@ -138,7 +144,7 @@ impl Dispatch {
     async fn run_open(&mut self, phase: &mut Phase, (pacer, line): (&mut Pacer, &mut Line)) {
         while let Some(arrival) = phase.schedule.next(line.free) {
             self.ledger.next_due(arrival.intended);
-            self.draw();
+            self.draw(arrival.turn.map(|turn| turn.session));
             if !self.is_due(arrival.intended, pacer).await {
                 return;
             }
@@ -170,7 +176,7 @@ impl Dispatch {
     }
 
     async fn run_closed(&mut self, phase: &mut Phase) {
-        self.draw();
+        self.draw(None);
         while let Some((held, free)) = phase.gate.enter_closed().await {
             let Some(arrival) = phase.schedule.next(free) else {
                 return;
@@ -179,7 +185,7 @@ impl Dispatch {
                 return;
             };
             due.go(held, arrival.intended);
-            self.draw();
+            self.draw(None);
         }
     }
 
@@ -235,6 +241,7 @@ impl Dispatch {
         let ids = self.next_ids();
         let lane = self.lanes.pick();
         let intended = arrival.intended;
+        let session = arrival.turn.map(|turn| turn.session);
         let mut record = RequestRecord::due(sequence, Arc::clone(&lane.stream), ids, intended);
         record.phase.clone_from(&phase.tag);
         self.ledger.open(sequence, intended);
@@ -246,17 +253,21 @@ impl Dispatch {
                 lane,
                 ledger: self.ledger.clone(),
             },
-            prompt: self.drawn.take().unwrap_or_else(|| self.workload.prompt()),
+            prompt: match self.drawn.take() {
+                Some(prompt) => prompt,
+                None => self.workload.prompt(session),
+            },
             closed_loop: phase.schedule.is_closed_loop(),
-            session: arrival.turn.map(|turn| turn.session),
+            session,
             give_up: phase.give_up(),
             phase: (phase.requests.clone(), phase.cancel.clone()),
         })
     }
 
     /// Makes the next prompt before it is needed: a long one takes a while.
-    fn draw(&mut self) {
-        self.drawn.get_or_insert_with(|| self.workload.prompt());
+    fn draw(&mut self, session: Option<u64>) {
+        self.drawn
+            .get_or_insert_with(|| self.workload.prompt(session));
     }
 
     fn next_ids(&mut self) -> TraceIds {

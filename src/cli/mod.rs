@@ -11,6 +11,7 @@
 mod bench;
 mod bench_load;
 mod bench_plan;
+mod bench_prompt;
 mod bench_warm_up;
 mod check;
 mod demo;

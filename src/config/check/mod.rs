@@ -7,6 +7,7 @@ mod phases;
 mod probe;
 mod request;
 mod target;
+mod workload;
 
 pub use request::wrong_path;
 
