@@ -27,6 +27,42 @@ pub struct Synthetic {
     pub output_tokens: Option<u32>,
 }
 
+/// What texts of our own making are like.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum TextStyle {
+    /// Plain words without any order.
+    #[default]
+    Words,
+    /// Sentences and paragraphs.
+    Prose,
+    /// Functions of a small programming language.
+    Code,
+    /// Two people who talk.
+    Dialogue,
+}
+
+impl TextStyle {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Words, Self::Prose, Self::Code, Self::Dialogue];
+
+    /// As it is written in files and flags.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Words => "words",
+            Self::Prose => "prose",
+            Self::Code => "code",
+            Self::Dialogue => "dialogue",
+        }
+    }
+
+    /// The style of that name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|style| style.name() == name)
+    }
+}
+
 impl WorkloadConfig {
     /// Prompts of `input_tokens`, with answers of `output_tokens`, and nothing else about them.
     #[must_use]

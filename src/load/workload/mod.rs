@@ -9,8 +9,15 @@
 //! |---|---|---|---|
 //! | `load/workload` | `Workload`: gives `Prompt` | choose what is sent, with known token counts | know time or wire format |
 
+mod draws;
+mod known;
+mod lengths;
+mod media;
 mod prompt;
+mod size;
+mod text;
 mod tokenizer;
+mod tools;
 mod words;
 
 use rand::RngExt;
@@ -20,8 +27,13 @@ use self::words::WORDS;
 use crate::config::{PromptSource, Synthetic, WorkloadConfig};
 use crate::measurement::CacheMode;
 
+pub use self::known::{Known, KnownKind};
+pub use self::lengths::{LengthSource, PairSource};
+pub use self::media::{Picture, Sound};
 pub use self::prompt::{Media, Message, Prompt, Role, Verbatim};
+pub use self::size::{Measure, Seeds, Writer, Written};
 pub use self::tokenizer::{Pattern, Tokenizer, TokenizerError};
+pub use self::tools::{MOST_TOOLS, tool_definitions};
 
 /// Tokens per word that prompts are sized by.
 const TOKENS_PER_WORD: f64 = 1.3;
