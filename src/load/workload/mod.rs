@@ -34,7 +34,7 @@ pub use self::media::{Picture, Sound};
 pub use self::prompt::{Media, Message, Prompt, Role, Verbatim};
 pub use self::size::{Measure, Seeds, Writer, Written};
 pub use self::tokenizer::{Pattern, Tokenizer, TokenizerError};
-pub use self::tools::{MOST_TOOLS, definitions};
+pub use self::tools::{MOST_TOOLS, tool_definitions};
 
 /// Where a workload's randomness comes from.
 #[derive(Debug)]

@@ -18,7 +18,7 @@ use super::lengths::{LengthSource, PairSource};
 use super::media::{Picture, Sound};
 use super::prompt::{Media, Message, Prompt, Role};
 use super::size::{Seeds, Writer, Written};
-use super::tools::definitions;
+use super::tools::tool_definitions;
 use super::{Calibration, Measure, Sources};
 use crate::config::{
     Audio, CacheModes, Images, PrefixPool, Sizes, Synthetic, SystemPrompt, WorkloadConfig,
@@ -336,7 +336,7 @@ impl Maker {
         self.shared = Shared {
             system: system.map(|made| (made.text.into(), made.tokens.unwrap_or(0))),
             prefixes,
-            tools: (tools > 0).then(|| definitions(tools, self.warm)),
+            tools: (tools > 0).then(|| tool_definitions(tools, self.warm)),
             media: made_media(config, self.warm),
         };
     }
