@@ -1,9 +1,9 @@
 //! What is sent: prompts of a known length, made of words of our own list.
 //!
-//! Token counts are estimates at a fixed 1.3 tokens a word; the record holds what was asked
-//! for beside what the server counted. A cold prompt differs from every earlier one at
-//! position 0, also from those of earlier runs with the same seed, since its first words come
-//! from a source that is not seeded. A warm prompt is the same each time but for its end.
+//! Token counts are estimates at one token a word; the record holds what was asked for beside
+//! what the server counted. A cold prompt differs from every earlier one at position 0, also
+//! from those of earlier runs with the same seed, since its first words come from a source that
+//! is not seeded. A warm prompt is the same each time but for its end.
 //!
 //! | room | known for | does | never does |
 //! |---|---|---|---|
@@ -24,7 +24,9 @@ pub use self::prompt::{Media, Message, Prompt, Role, Verbatim};
 pub use self::tokenizer::{Pattern, Tokenizer, TokenizerError};
 
 /// Tokens per word that prompts are sized by.
-const TOKENS_PER_WORD: f64 = 1.3;
+///
+/// The words are short and common ones, which most tokenizers have as one token each.
+const TOKENS_PER_WORD: f64 = 1.0;
 /// Words at the start of a cold prompt that make it unlike any other: 2^48 beginnings.
 const NONCE_WORDS: usize = 6;
 /// Tokens at the end of a warm prompt that change from request to request.
@@ -139,7 +141,7 @@ mod tests {
 
     #[test]
     fn length_follows_the_tokens_asked_for() {
-        for (tokens, count) in [(1, 1), (13, 10), (128, 98), (4096, 3151)] {
+        for (tokens, count) in [(1, 1), (13, 13), (128, 128), (4096, 4096)] {
             let prompt = workload(tokens, CacheMode::Cold, 2).prompt();
             assert_eq!(words(&prompt.text).len(), count, "{tokens} tokens");
             assert_eq!(prompt.input_tokens, Some(tokens));
@@ -164,8 +166,8 @@ mod tests {
     fn warm_prompts_share_all_but_the_last_sixteen_tokens() {
         let mut warm = workload(128, CacheMode::Warm, 10);
         let (one, other) = (warm.prompt().text, warm.prompt().text);
-        assert_eq!(words(&one)[..86], words(&other)[..86]);
-        assert_ne!(words(&one)[86..], words(&other)[86..]);
-        assert_eq!(words(&one).len(), 98);
+        assert_eq!(words(&one)[..112], words(&other)[..112]);
+        assert_ne!(words(&one)[112..], words(&other)[112..]);
+        assert_eq!(words(&one).len(), 128);
     }
 }
