@@ -5,16 +5,17 @@ use std::sync::Arc;
 use anyhow::Context;
 
 use super::aside::{ASIDE, Asking};
-use super::build::{fresh_ids, poll, unseeded};
+use super::build::{fresh_ids, poll, unseeded, unseeded_file};
 use super::discover::{DiscoverError, served};
+use super::feed::{Feed, FileReader, Timing};
 use super::streams::{StreamPlan, loops, streams};
 use super::tokenizers::{load, recount};
 use crate::aggregate::SampleRing;
 use crate::client::{Call, Cancel, Client};
 use crate::clock::TimeAnchor;
-use crate::config::Config;
+use crate::config::{Config, PromptFile};
 use crate::export::record::{RecordOptions, to_json_line};
-use crate::load::workload::Workload;
+use crate::load::workload::{Prompt, Workload};
 use crate::measurement::{Observed, RequestRecord, StallRule};
 use crate::telemetry::SelfMetrics;
 use crate::transport::Connect;
@@ -107,7 +108,7 @@ pub async fn check_target(
     }
     let mut requests = Vec::new();
     for (plan, client) in plans.iter().zip(&clients) {
-        let mut observed = ask(plan, (client, anchor), &ring).await;
+        let mut observed = ask(plan, (client, anchor), &ring).await?;
         recount(tokenizer.as_ref(), &mut observed.record);
         requests.push(CheckedRequest {
             observed,
@@ -122,15 +123,31 @@ async fn ask(
     plan: &StreamPlan<'_>,
     (client, anchor): (&Client, TimeAnchor),
     ring: &SampleRing,
-) -> Observed {
-    let prompt = Workload::new(&plan.probe.workload, unseeded()).prompt();
+) -> anyhow::Result<Observed> {
+    let prompt = match plan.probe.workload.file() {
+        Some(file) => first_prompt(file).await?,
+        None => Workload::new(&plan.probe.workload, unseeded()).prompt(),
+    };
     let now = anchor.now();
     let mut record = RequestRecord::due(0, Arc::clone(&plan.stream), fresh_ids(), now);
     record.timeline.slot_free = Some(now);
     let call = Call::new(record, prompt);
     let record = client.send(call, &Cancel::default()).await;
-    Observed {
+    Ok(Observed {
         record,
         at_intended: ring.at(now, ASIDE),
-    }
+    })
+}
+
+/// What the file of a probe sends first.
+async fn first_prompt(file: &PromptFile) -> anyhow::Result<Prompt> {
+    let timing = Timing {
+        replay: None,
+        pauses: file.pauses,
+    };
+    let reader = FileReader::open(file, timing, unseeded_file())?;
+    let (mut feed, _) = Feed::begin(reader)?;
+    let script = feed.next().await;
+    let step = script.and_then(|mut script| script.steps.pop_front());
+    Ok(step.context("a feed that began has a first turn")?.prompt)
 }

@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use super::bench_input::{Chosen, Input};
 use super::bench_load::Shape;
 use crate::app::Extent;
 use crate::config::{
@@ -80,6 +81,8 @@ pub(super) struct Load {
     pub(super) no_streaming: bool,
     #[command(flatten)]
     pub(super) shape: Shape,
+    #[command(flatten)]
+    pub(super) input: Input,
     /// Prompt tokens.
     #[arg(long, default_value_t = 550, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(super) isl: u32,
@@ -131,6 +134,8 @@ pub(super) struct Plan {
     pub(super) extent: Extent,
     /// A short text for the load, as `concurrency8` or `rate2.5-poisson`.
     pub(super) load: String,
+    /// What the person who started it should know before.
+    pub(super) notes: Vec<String>,
 }
 
 impl Load {
@@ -158,14 +163,19 @@ impl Load {
             return Err("--api-key: it holds a character that a header cannot carry\n  wanted: visible ASCII characters".to_owned());
         }
         let streaming = self.is_streaming();
-        let phases = self.shape.phases(streaming)?;
+        let mut phases = self.shape.phases(streaming)?;
+        let paced = self.shape.is_paced();
+        let chosen = self.input.chosen((self.osl, paced))?;
+        if let Some(chosen) = &chosen {
+            chosen.apply(&mut phases, (self.shape.has_end(), self.shape.concurrency))?;
+        }
         let in_flight = Shape::in_flight(&phases);
         Ok(Plan {
             config: Config {
                 seed: self.random_seed,
                 drain: Duration::from_secs(4),
                 targets: vec![self.target(urls)],
-                probes: vec![self.probe(phases)],
+                probes: vec![self.probe(phases, chosen.as_ref())],
                 governor: GovernorConfig {
                     requests_per_day: None,
                     tokens_per_day: None,
@@ -177,7 +187,11 @@ impl Load {
                 patient: true,
                 ..Extent::default()
             },
-            load: self.shape.label(),
+            load: match &chosen {
+                Some(Chosen { fixed: Some(_), .. }) => "fixed-schedule".to_owned(),
+                _ => self.shape.label(),
+            },
+            notes: chosen.map(|chosen| chosen.note).into_iter().collect(),
         })
     }
 
@@ -253,7 +267,7 @@ impl Load {
         }
     }
 
-    fn probe(&self, phases: Vec<PhaseConfig>) -> ProbeConfig {
+    fn probe(&self, phases: Vec<PhaseConfig>, chosen: Option<&Chosen>) -> ProbeConfig {
         ProbeConfig {
             name: "bench".to_owned(),
             targets: vec!["bench".to_owned()],
@@ -265,7 +279,10 @@ impl Load {
                 Reuse::StickyUserSessions => ConnectionPolicy::PerSession,
             },
             phases,
-            workload: WorkloadConfig::synthetic(self.isl, self.osl, CacheMode::Cold),
+            workload: chosen.map_or_else(
+                || WorkloadConfig::synthetic(self.isl, self.osl, CacheMode::Cold),
+                |chosen| chosen.workload.clone(),
+            ),
             limits: Limits {
                 connect: TOTAL,
                 first_token: None,

@@ -12,6 +12,7 @@ mod keys;
 mod layers;
 mod load;
 mod model;
+mod prompt_file;
 mod reader;
 mod secret;
 mod url;
@@ -30,6 +31,7 @@ pub use model::{
     ProxyConfig, RequestConfig, Secret, ServerMetrics, TargetConfig, TlsConfig, TokenizerConfig,
     WhenFull,
 };
+pub use prompt_file::{Pauses, PromptFile, Replies, Sampling};
 pub use url::{BaseUrl, Scheme, UrlError};
 pub use workload::{PromptSource, Synthetic, WorkloadConfig};
 

@@ -1,5 +1,6 @@
 //! What a probe sends.
 
+use super::PromptFile;
 use crate::measurement::CacheMode;
 
 /// What is sent.
@@ -16,6 +17,8 @@ pub struct WorkloadConfig {
 pub enum PromptSource {
     /// Texts of our own making, by token count.
     Synthetic(Synthetic),
+    /// A data set or a trace.
+    File(PromptFile),
 }
 
 /// Texts of our own making, by token count.
@@ -44,6 +47,15 @@ impl WorkloadConfig {
         }
     }
 
+    /// The file that prompts come from, if one does.
+    #[must_use]
+    pub const fn file(&self) -> Option<&PromptFile> {
+        match &self.source {
+            PromptSource::File(file) => Some(file),
+            PromptSource::Synthetic(_) => None,
+        }
+    }
+
     /// Mean prompt and output tokens of a request, as far as they are known in advance.
     #[must_use]
     pub fn mean_tokens(&self) -> (Option<f64>, Option<f64>) {
@@ -52,6 +64,7 @@ impl WorkloadConfig {
                 Some(f64::from(synthetic.input_tokens)),
                 synthetic.output_tokens.map(f64::from),
             ),
+            PromptSource::File(_) => (None, None),
         }
     }
 }

@@ -6,13 +6,14 @@ use super::super::diagnostic::Problem;
 use super::super::given::{Refusal, shown};
 use super::super::keys::{self, nearest};
 use super::super::reader::{Reader, Section};
-use super::super::{DEFAULT_STALL, Limits, ProbeConfig, WhenFull, WorkloadConfig};
+use super::super::{DEFAULT_STALL, Limits, ProbeConfig, PromptSource, WhenFull, WorkloadConfig};
 use super::phases::{Around, phases};
+use super::prompt_file::{check_arrivals, prompt_file};
 use super::{HOUR, MILLISECOND, check_unique, items, name, small};
 use crate::measurement::{Api, CacheMode, ConnectionPolicy, StallRule};
 
 /// Longest prompt and longest answer.
-const MOST_TOKENS: u64 = 1_000_000;
+pub(super) const MOST_TOKENS: u64 = 1_000_000;
 /// The tokens at the end of a warm prompt that are not fixed.
 const WARM_TAIL: u32 = 16;
 /// Longest request; reasoning models may take their time.
@@ -74,6 +75,11 @@ fn probe<'a>(
     reader.require(section, "workload");
     let workload = reader.subsection(section, "workload", &keys::WORKLOAD);
     let workload = workload.and_then(|section| workload_of(reader, &section));
+    if let (Some(phases), Some(workload)) = (&phases, &workload)
+        && let Some(node) = section.get("arrivals").or_else(|| section.get("phases"))
+    {
+        check_arrivals(reader, &node, (phases, workload.file()));
+    }
     let limits = reader.subsection(section, "limits", &keys::LIMITS);
     let stall = reader.subsection(section, "stall", &keys::STALL);
     Some(ProbeConfig {
@@ -173,6 +179,12 @@ fn unknown_target(name: &str, known: &[Known<'_>]) -> Refusal {
 }
 
 fn workload_of<'a>(reader: &mut Reader<'a>, section: &Section<'a>) -> Option<WorkloadConfig> {
+    if section.get("file").is_some() {
+        return Some(WorkloadConfig {
+            source: PromptSource::File(prompt_file(reader, section)?),
+            cache: CacheMode::Cold,
+        });
+    }
     let cache = reader.optional(section, "cache", |given| {
         let known = [("cold", CacheMode::Cold), ("warm", CacheMode::Warm)];
         given.word(&known, &["paired"])

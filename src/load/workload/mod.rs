@@ -9,6 +9,7 @@
 //! |---|---|---|---|
 //! | `load/workload` | `Workload`: gives `Prompt` | choose what is sent, with known token counts | know time or wire format |
 
+mod file;
 mod prompt;
 mod tokenizer;
 mod words;
@@ -20,6 +21,9 @@ use self::words::WORDS;
 use crate::config::{PromptSource, Synthetic, WorkloadConfig};
 use crate::measurement::CacheMode;
 
+pub use self::file::{
+    After, Carry, Entries, Gather, Joined, Pool, RowTexts, Script, Step, block_text,
+};
 pub use self::prompt::{Media, Message, Prompt, Role, Verbatim};
 pub use self::tokenizer::{Pattern, Tokenizer, TokenizerError};
 
@@ -53,9 +57,15 @@ pub struct Workload {
 
 impl Workload {
     /// Prompts as `config` describes them.
+    ///
+    /// # Panics
+    ///
+    /// If they come from a file: those are read, and become [`Script`]s.
     #[must_use]
     pub fn new(config: &WorkloadConfig, mut sources: Sources) -> Self {
-        let PromptSource::Synthetic(synthetic) = config.source.clone();
+        let PromptSource::Synthetic(synthetic) = config.source.clone() else {
+            unreachable!("the prompts of a file are read, not made");
+        };
         let words = words_for(synthetic.input_tokens);
         let fixed = match config.cache {
             CacheMode::Cold => 0,
