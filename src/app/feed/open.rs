@@ -59,8 +59,6 @@ pub(super) fn open(file: &PromptFile) -> Result<Opened, UnusableFile> {
         Kind::Trace => {
             let mut options = ReadOptions::of(format);
             options.block_tokens = file.block_tokens.unwrap_or(options.block_tokens);
-            // What no block covers is sent as new text.
-            options.prefix_hashes = true;
             options.bodies = Bodies::Keep;
             Given::Rows(Box::new(if format == Format::Baseten {
                 parquet(file, (options, &name))?

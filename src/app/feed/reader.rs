@@ -9,7 +9,7 @@ use super::open::{Opened, UnusableFile, open};
 use super::pass::Pass;
 use super::tally::Tally;
 use crate::config::{Pauses, PromptFile, Replay, Sampling};
-use crate::load::trace::Format;
+use crate::load::trace::{Clock, Format};
 use crate::load::workload::{Entries, Pool, RowTexts, Script, Sources};
 
 /// A batch ends with this many conversations,
@@ -86,6 +86,12 @@ impl FileReader {
     ) -> Result<Self, UnusableFile> {
         let opened = open(file)?;
         let Opened { name, detected, .. } = &opened;
+        if timing.is_fixed() && detected.format.clock() == Clock::Session {
+            return Err(UnusableFile(format!(
+                "{name}: `{}`: times count from the start of each session\n  wanted: a trace whose times have one start, for a fixed schedule",
+                detected.format.name()
+            )));
+        }
         tracing::info!(
             file = name,
             format = detected.format.name(),

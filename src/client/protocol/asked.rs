@@ -194,3 +194,6 @@ pub(super) fn payload(json: &RawValue, ask: &Ask<'_>, names_model: bool) -> Vec<
     };
     format!("{{\"model\":{model}{comma}{rest}").into_bytes()
 }
+
+#[cfg(test)]
+mod tests;

@@ -90,7 +90,8 @@ impl Gather {
 impl Open {
     fn new(row: &TraceRow, step: Step) -> Self {
         // What was sent is a text: then it is what was new, and the rest comes before it.
-        let says = row.input_tokens.is_none() && step.prompt.verbatim.is_none();
+        let counted = row.input_tokens.is_some() || !row.blocks.is_empty();
+        let says = !counted && step.prompt.verbatim.is_none();
         Self {
             session: row.session.clone(),
             weight: step.weight(),
