@@ -16,8 +16,9 @@ use tokio::sync::mpsc;
 use tokio_util::task::TaskTracker;
 
 use super::aside::{Asking, page_at, page_elsewhere};
-use super::dispatch::{Dispatch, PhasePlan, Rules, Shared, Stop};
+use super::dispatch::{Dispatch, PhasePlan, Rules, Shared, Stop, Supply};
 use super::exporters::{self, ExporterTask};
+use super::feed::{Feed, FeedTask, FileReader, Timing};
 use super::join::{Join, Known};
 use super::lanes::{Lane, Lanes, Load};
 use super::ledger::Ledger;
@@ -27,9 +28,11 @@ use super::{App, Extent, Outputs, Setup};
 use crate::aggregate::{Live, SampleRing, StreamRules, SummaryBuilder};
 use crate::client::Cancel;
 use crate::clock::TimeAnchor;
-use crate::config::{Config, PhaseConfig, ProbeConfig, ServerMetrics, TargetConfig};
+use crate::config::{
+    Arrivals, Config, PhaseConfig, ProbeConfig, Replies, ServerMetrics, TargetConfig,
+};
 use crate::control::{Governor, Slots};
-use crate::load::workload::{Sources, Workload};
+use crate::load::workload::{Sources, Tokenizer, Workload};
 use crate::measurement::{Phase, RequestRecord, Stream, TraceIds};
 use crate::scrape::Poll;
 use crate::telemetry::SelfMetrics;
@@ -63,6 +66,11 @@ pub(super) fn unseeded() -> Sources {
         seeded: rand::make_rng(),
         fresh: rand::make_rng(),
     }
+}
+
+/// The same, for the prompts of a file.
+pub(super) fn unseeded_file() -> (u64, Sources, StdRng) {
+    (draw_seed(), unseeded(), rand::make_rng())
 }
 
 /// Ids of a request outside any run.
@@ -106,8 +114,9 @@ impl App {
             seed,
             extent,
         };
+        let mut feeds = Vec::new();
         let dispatches = loops(&plans)
-            .map(|plans| parts.dispatch(plans))
+            .map(|plans| parts.dispatch(plans, &mut feeds))
             .collect::<anyhow::Result<Vec<_>>>()?;
         let joining = Joining {
             config: &config,
@@ -129,7 +138,9 @@ impl App {
             other,
             shared,
             slots,
+            tallies: dispatches.iter().filter_map(Dispatch::tally).collect(),
             dispatches,
+            feeds,
             records: records_in,
             samples: mpsc::channel(SAMPLES),
             exporters,
@@ -240,7 +251,11 @@ struct Parts<'s> {
 
 impl Parts<'_> {
     /// The loop of one probe and one target: `plans` has one stream for each address.
-    fn dispatch(&self, plans: &[StreamPlan<'_>]) -> anyhow::Result<Dispatch> {
+    fn dispatch(
+        &self,
+        plans: &[StreamPlan<'_>],
+        feeds: &mut Vec<FeedTask>,
+    ) -> anyhow::Result<Dispatch> {
         let first = plans.first().context("a target without addresses")?;
         let StreamPlan {
             stream,
@@ -264,11 +279,9 @@ impl Parts<'_> {
             })
             .collect::<anyhow::Result<Vec<_>>>()?;
         let tokenizer = self.tokenizers[stream.target_index].as_ref();
-        let measure = measure(probe, (stream.target_index, target), tokenizer)?;
-        let sources = Sources {
-            seeded: seeded(self.seed, stream, 1),
-            fresh: rand::make_rng(),
-        };
+        let measured = ((stream.target_index, *target), tokenizer);
+        let (supply, task) = self.supply(probe, stream, measured)?;
+        feeds.extend(task);
         Ok(Dispatch {
             shared: self.shared.clone(),
             lanes: Lanes::new(
@@ -282,11 +295,40 @@ impl Parts<'_> {
                 patience: (!self.extent.patient).then_some(probe.limits.total),
                 target_slots: slots[stream.target_index].clone(),
             },
-            drawn: None,
-            workload: Workload::new(&probe.workload, measure, sources),
+            supply,
+            sessions: (replies(probe), 0),
             ledger: Ledger::default(),
             ids: rand::make_rng(),
         })
+    }
+
+    /// Where the prompts of `probe` come from, and what reads them if a file has more of them.
+    fn supply(
+        &self,
+        probe: &ProbeConfig,
+        stream: &Stream,
+        (target, tokenizer): ((usize, &TargetConfig), Option<&Arc<Tokenizer>>),
+    ) -> anyhow::Result<(Supply, Option<FeedTask>)> {
+        let sources = Sources {
+            seeded: seeded(self.seed, stream, 1),
+            fresh: rand::make_rng(),
+        };
+        let Some(file) = probe.workload.file() else {
+            let measure = measure(probe, target, tokenizer)?;
+            let workload = Workload::new(&probe.workload, measure, sources);
+            return Ok((Supply::made(workload), None));
+        };
+        let timing = Timing {
+            replay: probe.phases.iter().find_map(|phase| match phase.arrivals {
+                Arrivals::Trace { replay } => Some(replay),
+                _ => None,
+            }),
+            pauses: file.pauses,
+        };
+        let order = seeded(self.seed, stream, 1 << 10);
+        let reader = FileReader::open(file, timing, (self.seed, sources, order))?;
+        let (feed, task) = Feed::begin(reader)?;
+        Ok((Supply::read(feed), task))
     }
 
     /// The phases of `probe`, whose first stream is `stream`.
@@ -306,10 +348,17 @@ impl Parts<'_> {
                 tag: (probe.phases.len() > 1).then(|| Arc::new(tag)),
                 arrivals: seeded(self.seed, stream, index << 2),
                 chance: seeded(self.seed, stream, index << 2 | 3),
+                has_sessions: probe.workload.file().is_some(),
             }
         };
         (0..).zip(&probe.phases).map(plan).collect()
     }
+}
+
+/// Whose answers later turns carry.
+fn replies(probe: &ProbeConfig) -> Replies {
+    let file = probe.workload.file();
+    file.map(|file| file.replies).unwrap_or_default()
 }
 
 const fn rules(probe: &ProbeConfig) -> StreamRules {

@@ -5,14 +5,15 @@ use std::sync::Arc;
 use anyhow::Context;
 
 use super::aside::{ASIDE, Asking};
-use super::build::{fresh_ids, poll, unseeded};
+use super::build::{fresh_ids, poll, unseeded, unseeded_file};
 use super::discover::{DiscoverError, served};
+use super::feed::{Feed, FileReader, Timing};
 use super::streams::{StreamPlan, loops, streams};
 use super::tokenizers::{load, measure, recount};
 use crate::aggregate::SampleRing;
 use crate::client::{Call, Cancel, Client};
 use crate::clock::TimeAnchor;
-use crate::config::Config;
+use crate::config::{Config, PromptFile};
 use crate::export::record::{RecordOptions, to_json_line};
 use crate::load::workload::{Prompt, Workload};
 use crate::measurement::{Observed, RequestRecord, StallRule};
@@ -114,9 +115,14 @@ pub async fn check_target(
     let mut requests = Vec::new();
     for (plan, client) in plans.iter().zip(&clients) {
         let tokenizer = tokenizer.as_ref();
-        let measure = measure(plan.probe, (target_index, target), tokenizer)?;
-        let mut workload = Workload::new(&plan.probe.workload, measure, unseeded());
-        let mut observed = ask(plan, (client, workload.prompt(None)), anchor, &ring).await;
+        let prompt = match plan.probe.workload.file() {
+            Some(file) => first_prompt(file).await?,
+            None => {
+                let measure = measure(plan.probe, (target_index, target), tokenizer)?;
+                Workload::new(&plan.probe.workload, measure, unseeded()).prompt(None)
+            }
+        };
+        let mut observed = ask(plan, (client, prompt), anchor, &ring).await;
         recount(
             tokenizer.map(|tokenizer| &**tokenizer),
             &mut observed.record,
@@ -145,4 +151,17 @@ async fn ask(
         record,
         at_intended: ring.at(now, ASIDE),
     }
+}
+
+/// What the file of a probe sends first.
+async fn first_prompt(file: &PromptFile) -> anyhow::Result<Prompt> {
+    let timing = Timing {
+        replay: None,
+        pauses: file.pauses,
+    };
+    let reader = FileReader::open(file, timing, unseeded_file())?;
+    let (mut feed, _) = Feed::begin(reader)?;
+    let script = feed.next().await;
+    let step = script.and_then(|mut script| script.steps.pop_front());
+    Ok(step.context("a feed that began has a first turn")?.prompt)
 }

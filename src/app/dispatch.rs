@@ -11,6 +11,8 @@ mod gate;
 mod pacer;
 mod phase;
 mod request;
+mod session;
+mod supply;
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -29,14 +31,18 @@ use self::pacer::Pacer;
 use self::phase::Phase;
 pub(super) use self::phase::{PhasePlan, Rules};
 use self::request::{Due, Ticket};
+use self::session::{Drawn, Setting};
+pub(super) use self::supply::Supply;
+use self::supply::{Left, RowClock};
+use super::feed::Tally;
 use super::lanes::{Lane, Lanes};
 use super::ledger::Ledger;
 use crate::client::Cancel;
 use crate::clock::{MonoTime, TimeAnchor};
-use crate::config::WhenFull;
+use crate::config::{Replies, WhenFull};
 use crate::control::{Governor, Slots};
 use crate::load::schedule::Arrival;
-use crate::load::workload::{Prompt, Workload};
+use crate::load::workload::Prompt;
 use crate::measurement::{RequestRecord, TraceIds};
 
 /// After this long without a request the way there is cold.
@@ -44,6 +50,8 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// A rehearsal begins this long before the request: cold passes of one to two milliseconds were
 /// seen on a virtual machine that idles.
 const REHEARSAL_LEAD: Duration = Duration::from_millis(4);
+/// Conversations are numbered from here on, beside the places of a closed loop.
+const FIRST_SESSION: u64 = 1 << 32;
 const DAY_NS: u64 = 86_400 * 1_000_000_000;
 
 /// Days since the Unix epoch, in UTC.
@@ -95,14 +103,19 @@ pub(super) struct Dispatch {
     pub(super) lanes: Lanes,
     pub(super) phases: VecDeque<PhasePlan>,
     pub(super) rules: Rules,
-    pub(super) workload: Workload,
-    /// The next prompt, made while there is time.
-    pub(super) drawn: Option<Prompt>,
+    pub(super) supply: Supply,
+    /// Whose answers later turns carry, and how many conversations there were.
+    pub(super) sessions: (Replies, u64),
     pub(super) ledger: Ledger,
     pub(super) ids: StdRng,
 }
 
 impl Dispatch {
+    /// Where what becomes of its file is counted, if it has one.
+    pub(super) fn tally(&self) -> Option<Arc<Tally>> {
+        self.supply.tally().map(Arc::clone)
+    }
+
     /// Runs until the last phase has ended, requests included, or the run stops.
     pub(super) async fn run(mut self) {
         let (anchor, stop) = (self.shared.anchor, self.shared.stop.clone());
@@ -123,7 +136,8 @@ impl Dispatch {
             } else {
                 self.run_open(&mut phase, (&mut pacer, &mut line)).await;
             }
-            if self.phases.is_empty() {
+            // Turns that follow others are not due yet.
+            if self.phases.is_empty() && !self.supply.is_read() {
                 self.ledger.end();
             } else {
                 self.ledger.next_unknown();
@@ -135,16 +149,22 @@ impl Dispatch {
             }
             start = next.unwrap_or_else(|| anchor.now());
         }
-        self.ledger.end();
         for requests in &lingering {
             phase::drain(requests, &stop).await;
         }
+        self.ledger.end();
     }
 
     async fn run_open(&mut self, phase: &mut Phase, (pacer, line): (&mut Pacer, &mut Line)) {
-        while let Some(arrival) = phase.schedule.next(line.free) {
-            self.ledger.next_due(arrival.intended);
-            self.draw(arrival.turn.map(|turn| turn.session));
+        while self.has_more(phase.rest()).await
+            && let Some(arrival) = phase.schedule.next(line.free)
+        {
+            if self.supply.is_read() {
+                self.ledger.next_unknown();
+            } else {
+                self.ledger.next_due(arrival.intended);
+            }
+            self.supply.draw(arrival.turn.map(|turn| turn.session));
             if !self.is_due(arrival.intended, pacer).await {
                 return;
             }
@@ -176,8 +196,10 @@ impl Dispatch {
     }
 
     async fn run_closed(&mut self, phase: &mut Phase) {
-        self.draw(None);
-        while let Some((held, free)) = phase.gate.enter_closed().await {
+        self.supply.draw(None);
+        while self.has_more(phase.rest()).await
+            && let Some((held, free)) = phase.gate.enter_closed().await
+        {
             let Some(arrival) = phase.schedule.next(free) else {
                 return;
             };
@@ -185,7 +207,29 @@ impl Dispatch {
                 return;
             };
             due.go(held, arrival.intended);
-            self.draw(None);
+            self.supply.draw(None);
+        }
+    }
+
+    /// Whether there is something to send, where that comes from a file. It is then told when it
+    /// is due.
+    async fn has_more(&mut self, (left, clock): (Left, Option<RowClock>)) -> bool {
+        if !self.supply.is_read() {
+            return true;
+        }
+        if !left.any() {
+            return false;
+        }
+        let stop = self.shared.stop.clone();
+        tokio::select! {
+            biased;
+            script = self.supply.upcoming() => {
+                if let (Some(script), Some(clock)) = (script, clock) {
+                    clock.set(script.at);
+                }
+                script.is_some()
+            }
+            () = stop.stopped() => false,
         }
     }
 
@@ -236,14 +280,27 @@ impl Dispatch {
 
     /// Makes the record of an arrival that is due. `None` if nobody takes records any more.
     async fn arrive(&mut self, arrival: Arrival, phase: &mut Phase) -> Option<Due> {
+        if !phase.left.take() {
+            return None;
+        }
         let permit = self.shared.records.clone().reserve_owned().await.ok()?;
         let sequence = self.shared.sequence.fetch_add(1, Relaxed);
-        let ids = self.next_ids();
+        let ids = next_ids(&mut self.ids);
         let lane = self.lanes.pick();
         let intended = arrival.intended;
         let session = arrival.turn.map(|turn| turn.session);
         let mut record = RequestRecord::due(sequence, Arc::clone(&lane.stream), ids, intended);
         record.phase.clone_from(&phase.tag);
+        let script = self.supply.take(session)?;
+        let closed_loop = phase.schedule.is_closed_loop();
+        let give_up = phase.give_up();
+        let (prompt, then) = {
+            let (setting, ids) = (self.setting(phase, &lane), &mut self.ids);
+            session::begin(script, setting, || Drawn {
+                ids: next_ids(ids),
+                give_up: phase.give_up(),
+            })
+        };
         self.ledger.open(sequence, intended);
         Some(Due {
             shared: self.shared.clone(),
@@ -253,28 +310,45 @@ impl Dispatch {
                 lane,
                 ledger: self.ledger.clone(),
             },
-            prompt: match self.drawn.take() {
-                Some(prompt) => prompt,
-                None => self.workload.prompt(session),
+            prompt,
+            closed_loop,
+            session: match &then {
+                Some(session) => Some(session.number()),
+                None => session,
             },
-            closed_loop: phase.schedule.is_closed_loop(),
-            session,
-            give_up: phase.give_up(),
+            then,
+            give_up,
             phase: (phase.requests.clone(), phase.cancel.clone()),
         })
     }
 
-    /// Makes the next prompt before it is needed: a long one takes a while.
-    fn draw(&mut self, session: Option<u64>) {
-        self.drawn
-            .get_or_insert_with(|| self.workload.prompt(session));
+    /// What the turns of a conversation at `lane` have in common; `None` where there are none.
+    fn setting(&mut self, phase: &Phase, lane: &Lane) -> Option<Setting> {
+        let Supply::Read { feed, .. } = &self.supply else {
+            return None;
+        };
+        let (replies, begun) = &mut self.sessions;
+        *begun += 1;
+        Some(Setting {
+            shared: self.shared.clone(),
+            lane: lane.clone(),
+            ledger: self.ledger.clone(),
+            tag: phase.tag.clone(),
+            gate: phase.gate.clone(),
+            left: phase.left.clone(),
+            closed_loop: phase.schedule.is_closed_loop(),
+            number: FIRST_SESSION + *begun,
+            replies: *replies,
+            tally: Arc::clone(feed.tally()),
+            phase: (phase.requests.clone(), phase.cancel.clone()),
+        })
     }
+}
 
-    fn next_ids(&mut self) -> TraceIds {
-        TraceIds {
-            trace: self.ids.random_range(1..=u128::MAX),
-            span: self.ids.random_range(1..=u64::MAX),
-        }
+fn next_ids(random: &mut StdRng) -> TraceIds {
+    TraceIds {
+        trace: random.random_range(1..=u128::MAX),
+        span: random.random_range(1..=u64::MAX),
     }
 }
 

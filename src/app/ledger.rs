@@ -70,10 +70,10 @@ impl Ledger {
                 Frontier::Now => now.minus(SLOT_TO_ARRIVAL),
                 Frontier::Ended => MonoTime::from_nanos(u64::MAX),
             };
-            // Numbers are given in order of due time, so the first is the earliest.
+            // Turns of conversations are numbered as they become due, which may be out of order.
             open.pending
                 .values()
-                .next()
+                .min()
                 .map_or(frontier, |first| frontier.min(*first))
         })
     }

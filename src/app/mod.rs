@@ -10,6 +10,7 @@ mod check;
 mod discover;
 mod dispatch;
 mod exporters;
+mod feed;
 mod gauges;
 mod join;
 mod lanes;
@@ -23,6 +24,7 @@ mod tokenizers;
 pub use build::draw_seed;
 pub use check::{Checked, CheckedRequest, check_target};
 pub use discover::{DiscoverError, ask_model};
+pub use feed::{FileReport, Look, UnusableFile, look};
 pub use run::RunReport;
 pub use runtimes::Runtimes;
 pub use streams::UnusableTarget;
@@ -37,6 +39,7 @@ use tokio::sync::mpsc;
 
 use self::dispatch::{Dispatch, Shared};
 use self::exporters::ExporterTask;
+use self::feed::{FeedTask, Tally};
 use self::join::Join;
 use crate::aggregate::Live;
 use crate::clock::TimeAnchor;
@@ -102,6 +105,8 @@ pub struct App {
     slots: Vec<Slots>,
     streams: Vec<Arc<Stream>>,
     dispatches: Vec<Dispatch>,
+    feeds: Vec<FeedTask>,
+    tallies: Vec<Arc<Tally>>,
     join: Join,
     records: mpsc::Receiver<RequestRecord>,
     samples: (mpsc::Sender<Sample>, mpsc::Receiver<Sample>),

@@ -14,6 +14,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 
 use super::exporters::ExporterTask;
+use super::feed::FileReport;
 use super::{App, discover};
 use crate::aggregate::Summary;
 use crate::telemetry::{ExportAccount, ExportCounters};
@@ -32,6 +33,8 @@ pub struct RunReport {
     pub late: Vec<String>,
     /// What became of the records at each exporter, by its name.
     pub exports: Vec<(&'static str, ExportAccount)>,
+    /// What became of the files that prompts came from, one for each probe and target.
+    pub files: Vec<FileReport>,
 }
 
 /// The tasks of a run.
@@ -63,6 +66,7 @@ impl App {
         let drain = self.config.drain;
         let ready = Arc::new(AtomicBool::new(true));
         let counters = self.export_counters();
+        let tallies = self.tallies.clone();
         let mut tasks = self.spawn(&ready);
         let ended = {
             let until = until_ended(&mut tasks.dispatches, &shared, stop.as_mut());
@@ -99,6 +103,7 @@ impl App {
                 .into_iter()
                 .map(|(name, counters)| (name, counters.account()))
                 .collect(),
+            files: tallies.iter().map(|tally| tally.report()).collect(),
         })
     }
 
@@ -125,6 +130,9 @@ impl App {
                 }
             })
         });
+        for feed in self.feeds {
+            self.other.spawn(feed.run());
+        }
         for dispatch in self.dispatches {
             dispatches.spawn_on(dispatch.run(), &self.measuring);
         }

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 
+use super::bench_files::{file_doubts, told_of};
 use super::bench_plan::{Load, Plan};
 use super::record_dir::RecordDir;
 use super::signals::with_signals;
@@ -85,6 +86,9 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
         }
     };
     plan.config.seed.get_or_insert_with(draw_seed);
+    for note in &plan.notes {
+        say(note);
+    }
     let runtimes = Runtimes::start()?;
     runtimes.other.block_on(run_plan(args, plan, &runtimes))
 }
@@ -231,6 +235,9 @@ fn finish(
         Output::Json => print(&json)?,
     }
     let doubts = doubts(report, summary);
+    for file in &report.files {
+        told_of(file).iter().for_each(|told| say(told));
+    }
     for doubt in &doubts {
         say(&format!("{doubt}: the numbers are not to be trusted"));
     }
@@ -253,6 +260,7 @@ fn doubts(report: &RunReport, summary: &Summary) -> Vec<String> {
             summary.lagged, summary.records
         ));
     }
+    doubts.extend(report.files.iter().flat_map(file_doubts));
     for (exporter, account) in &report.exports {
         if account.sent < account.accepted {
             doubts.push(format!(

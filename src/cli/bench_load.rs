@@ -224,6 +224,20 @@ impl Shape {
         }
     }
 
+    /// Whether a flag says when requests are due, but for a concurrency.
+    pub(super) const fn is_paced(&self) -> bool {
+        self.request_rate.is_some()
+            || self.request_rate_series.is_some()
+            || self.user_centric_rate.is_some()
+    }
+
+    /// Whether a flag says when it ends.
+    pub(super) const fn has_end(&self) -> bool {
+        self.request_count.is_some()
+            || self.benchmark_duration.is_some()
+            || self.num_sessions.is_some()
+    }
+
     const fn values(&self) -> Values {
         Values {
             concurrency: self.concurrency,

@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use super::bench_input::{Chosen, Input};
 use super::bench_load::Shape;
 use super::bench_prompt::Prompts;
 use crate::app::Extent;
@@ -82,6 +83,8 @@ pub(super) struct Load {
     #[command(flatten)]
     pub(super) shape: Shape,
     #[command(flatten)]
+    pub(super) input: Input,
+    #[command(flatten)]
     pub(super) prompts: Prompts,
     /// Seed of arrivals and prompts; drawn and printed if absent.
     #[arg(long, value_name = "N")]
@@ -128,6 +131,8 @@ pub(super) struct Plan {
     pub(super) extent: Extent,
     /// A short text for the load, as `concurrency8` or `rate2.5-poisson`.
     pub(super) load: String,
+    /// What the person who started it should know before.
+    pub(super) notes: Vec<String>,
 }
 
 impl Load {
@@ -155,8 +160,16 @@ impl Load {
             return Err("--api-key: it holds a character that a header cannot carry\n  wanted: visible ASCII characters".to_owned());
         }
         let streaming = self.is_streaming();
-        let phases = self.shape.phases(streaming)?;
-        let workload = self.prompts.workload()?;
+        let mut phases = self.shape.phases(streaming)?;
+        let paced = self.shape.is_paced();
+        let chosen = self.input.chosen((self.osl_of_file()?, paced))?;
+        if let Some(chosen) = &chosen {
+            chosen.apply(&mut phases, (self.shape.has_end(), self.shape.concurrency))?;
+        }
+        let workload = match &chosen {
+            Some(chosen) => chosen.workload.clone(),
+            None => self.prompts.workload()?,
+        };
         let in_flight = Shape::in_flight(&phases);
         Ok(Plan {
             config: Config {
@@ -175,8 +188,21 @@ impl Load {
                 patient: true,
                 ..Extent::default()
             },
-            load: self.shape.label(),
+            load: match &chosen {
+                Some(Chosen { fixed: Some(_), .. }) => "fixed-schedule".to_owned(),
+                _ => self.shape.label(),
+            },
+            notes: chosen.map(|chosen| chosen.note).into_iter().collect(),
         })
+    }
+
+    /// Output tokens that are asked for where the row of a file does not say.
+    fn osl_of_file(&self) -> Result<Option<u32>, String> {
+        if self.input.is_given() {
+            self.prompts.fixed_osl()
+        } else {
+            Ok(None)
+        }
     }
 
     /// Whether the API's own request can be changed as the flags say.

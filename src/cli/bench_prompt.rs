@@ -232,6 +232,17 @@ impl Prompts {
         })
     }
 
+    /// Output tokens to ask for where a file does not say: a number.
+    pub(super) fn fixed_osl(&self) -> Result<Option<u32>, String> {
+        match &self.osl {
+            None => Ok(None),
+            Some(Lengths::Fixed(tokens)) => Ok(Some(*tokens)),
+            Some(lengths) => Err(format!(
+                "--osl: `{lengths}` beside `--input-file`\n  wanted: a number of tokens"
+            )),
+        }
+    }
+
     /// What counts tokens locally.
     pub(super) fn tokenizer(&self) -> Option<TokenizerConfig> {
         let path = self.tokenizer.clone()?;

@@ -9,6 +9,8 @@
 //! | `cli` | `Cli` | one file per command: parse, call `app` or a pure room, print | domain logic |
 
 mod bench;
+mod bench_files;
+mod bench_input;
 mod bench_load;
 mod bench_plan;
 mod bench_prompt;
@@ -32,7 +34,7 @@ use anyhow::Context;
 use clap::{Parser, Subcommand};
 
 pub use self::bench_plan::benchmark;
-use crate::app::UnusableTarget;
+use crate::app::{UnusableFile, UnusableTarget};
 use crate::config::{self, Diagnostics};
 use crate::measurement::{plain_lines, screen};
 
@@ -143,6 +145,10 @@ pub fn main() -> ExitCode {
             // What the operator wrote is told as every other problem with it.
             if let Some(unusable) = error.downcast_ref::<UnusableTarget>() {
                 say(&told(unusable, file.as_deref()));
+                return Exit::Usage.into();
+            }
+            if let Some(unusable) = error.downcast_ref::<UnusableFile>() {
+                say(&unusable.to_string());
                 return Exit::Usage.into();
             }
             say(&format!("error: {error:#}"));

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use tokio::net::TcpListener;
 
+use super::bench_files::{file_doubts, told_of};
 use super::record_dir::RecordDir;
 use super::signals::with_signals;
 use super::{Exit, say, usage};
@@ -117,8 +118,16 @@ pub(super) async fn drive(setup: Setup, runtimes: &Runtimes) -> anyhow::Result<E
     for stage in &report.late {
         say(&format!("`{stage}` did not end in time"));
     }
+    let mut exit = Exit::Fine;
+    for file in &report.files {
+        told_of(file).iter().for_each(|told| say(told));
+        for doubt in file_doubts(file) {
+            say(&doubt);
+            exit = Exit::Untrusted;
+        }
+    }
     for (exporter, account) in &report.exports {
         say(&format!("{exporter}: {account}"));
     }
-    Ok(signal.unwrap_or(Exit::Fine))
+    Ok(signal.unwrap_or(exit))
 }

@@ -134,6 +134,7 @@ impl Client {
             prompt,
             session,
             give_up,
+            keep_reply,
             first_token,
         } = call;
         let share = Share::of(record.stream.connection, session);
@@ -166,6 +167,7 @@ impl Client {
             start,
             share,
             give_up,
+            keep_reply,
             first_token,
         };
         let ended = match kept {
@@ -227,6 +229,7 @@ struct Exchange<'c> {
     share: Share,
     /// After this long from the end of writing it is given up, as planned.
     give_up: Option<Duration>,
+    keep_reply: bool,
     first_token: FirstToken,
 }
 
@@ -362,6 +365,9 @@ impl Exchange<'_> {
         let mut reading = Reading::new(Arc::clone(&self.client.setup.protocol));
         if self.client.keep_text {
             reading = reading.keeping_text();
+        }
+        if self.keep_reply {
+            reading = reading.keeping_reply();
         }
         if let Some(encoding) = unasked_encoding(headers) {
             reading.encoded(&encoding);

@@ -72,6 +72,11 @@ pub enum Arrivals {
         /// How they are played.
         replay: Replay,
     },
+    /// As the rows of the workload's file were recorded.
+    Trace {
+        /// How they are played.
+        replay: Replay,
+    },
     /// Always this many in flight: the next is due when a slot is free.
     Closed {
         /// Requests in flight, at least 1.
@@ -295,7 +300,7 @@ impl Arrivals {
             Self::Series { points, .. } => area(points, seconds),
             Self::Diurnal { rates, .. } => rates.iter().sum::<f64>() / 24.0 * seconds,
             Self::Fixed { times, .. } => count(times.len() as u64),
-            Self::Closed { .. } => return None,
+            Self::Closed { .. } | Self::Trace { .. } => return None,
         })
     }
 }

@@ -158,7 +158,7 @@ pub(super) const ARRIVALS: Table = Table {
     keys: &[
         key(
             "process",
-            "`constant`, `poisson`, `gamma`, `burst`, `jitter`, `series`, `diurnal`, `users`, `fixed` or `closed`",
+            "`constant`, `poisson`, `gamma`, `burst`, `jitter`, `series`, `diurnal`, `users`, `fixed`, `trace` or `closed`",
         ),
         key("rate", "a rate, as in `0.2/s`, `12/min` or `100/h`"),
         key("smoothness", "a number from `0.001` to `1000`"),
@@ -181,7 +181,7 @@ pub(super) const ARRIVALS: Table = Table {
         key("speed", "a number from `0.001` to `1000000`"),
         key("gap_cap", "a duration, as in `10s`"),
     ],
-    later: &["trace", "think_time"],
+    later: &["think_time"],
 };
 
 pub(super) const POINT: Table = Table {
@@ -248,6 +248,7 @@ pub(super) const WORKLOAD: Table = Table {
             "synthetic",
             "a section, as in `{ input_tokens: 128, output_tokens: 64 }`",
         ),
+        key("file", "a section, as in `{ path: trace.jsonl }`"),
         key("cache", "`cold`, `warm` or `paired`"),
         key("cache_salt", "`true` or `false`"),
     ],
@@ -302,6 +303,22 @@ pub(super) const AUDIO: Table = Table {
         key("length", "a duration, as in `5s`"),
     ],
     later: &["format", "sample_rate"],
+};
+
+pub(super) const PROMPT_FILE: Table = Table {
+    at: "probes[].workload.file",
+    keys: &[
+        key("path", "the path of a data set or a trace"),
+        key("format", "the name of a format, as in `mooncake_trace`"),
+        key("block_size", TOKENS),
+        key("sampling", "`sequential`, `random` or `shuffle`"),
+        key("skip_bad_rows", "`true` or `false`"),
+        key("output_tokens", TOKENS),
+        key("replies", "`live` or `recorded`"),
+        key("delay_ratio", "a number from `0` to `1000`"),
+        key("delay_cap", "a duration, as in `10s`"),
+    ],
+    later: &["max_input_tokens", "max_output_tokens"],
 };
 
 pub(super) const LIMITS: Table = Table {
@@ -408,10 +425,33 @@ const PIXELS: &str = "a whole number of pixels from `1` to `8192`";
 const TOKENS: &str = "a whole number of tokens from `1` to `1000000`";
 
 /// All sections, to say where a key that stands in the wrong place belongs.
-pub(super) const TABLES: [&Table; 25] = [
-    &TOP, &TARGET, &TLS, &PROXY, &REQUEST, &TOKENIZER, &PROBE, &ARRIVALS, &POINT, &PHASE, &RAMP,
-    &RAMP_OF, &CANCEL, &WORKLOAD, &SYNTHETIC, &PREFIXES, &IMAGES, &AUDIO, &LIMITS, &STALL,
-    &GOVERNOR, &EXPORT, &HTTP, &OTLP, &FILES,
+pub(super) const TABLES: [&Table; 26] = [
+    &TOP,
+    &TARGET,
+    &TLS,
+    &PROXY,
+    &REQUEST,
+    &TOKENIZER,
+    &PROBE,
+    &ARRIVALS,
+    &POINT,
+    &PHASE,
+    &RAMP,
+    &RAMP_OF,
+    &CANCEL,
+    &WORKLOAD,
+    &SYNTHETIC,
+    &PROMPT_FILE,
+    &PREFIXES,
+    &IMAGES,
+    &AUDIO,
+    &LIMITS,
+    &STALL,
+    &GOVERNOR,
+    &EXPORT,
+    &HTTP,
+    &OTLP,
+    &FILES,
 ];
 
 impl Table {

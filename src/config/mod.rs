@@ -13,6 +13,7 @@ mod layers;
 mod lengths;
 mod load;
 mod model;
+mod prompt_file;
 mod reader;
 mod secret;
 mod url;
@@ -32,6 +33,7 @@ pub use model::{
     ProxyConfig, RequestConfig, Secret, ServerMetrics, TargetConfig, TlsConfig, TokenizerConfig,
     WhenFull,
 };
+pub use prompt_file::{Pauses, PromptFile, Replies, Sampling};
 pub use url::{BaseUrl, Scheme, UrlError};
 pub use workload::{
     Audio, CacheModes, Counting, Images, PrefixPool, PromptSource, Sizes, Synthetic, SystemPrompt,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Lengths, SizePairs};
+use super::{Lengths, PromptFile, SizePairs};
 use crate::measurement::CacheMode;
 
 /// What is sent.
@@ -31,6 +31,8 @@ pub enum CacheModes {
 pub enum PromptSource {
     /// Texts of our own making, by token count.
     Synthetic(Box<Synthetic>),
+    /// A data set or a trace.
+    File(PromptFile),
 }
 
 /// Texts of our own making, by token count.
@@ -220,10 +222,21 @@ impl WorkloadConfig {
         }
     }
 
+    /// The file that prompts come from, if one does.
+    #[must_use]
+    pub const fn file(&self) -> Option<&PromptFile> {
+        match &self.source {
+            PromptSource::File(file) => Some(file),
+            PromptSource::Synthetic(_) => None,
+        }
+    }
+
     /// Mean prompt and output tokens of a request, as far as they are known in advance.
     #[must_use]
     pub fn mean_tokens(&self) -> (Option<f64>, Option<f64>) {
-        let PromptSource::Synthetic(synthetic) = &self.source;
+        let PromptSource::Synthetic(synthetic) = &self.source else {
+            return (None, None);
+        };
         let (input, output) = match &synthetic.sizes {
             Sizes::Apart { input, output } => (input.mean(), output.as_ref().map(Lengths::mean)),
             Sizes::Pairs(pairs) => {

@@ -248,6 +248,7 @@ const fn every_field_is_written(record: &RequestRecord) {
         read_lag: _,
         // What a server answered stays in the program.
         text: _,
+        reply: _,
         certificate_expiry: _,
         bytes: _,
         outcome: _,

@@ -270,6 +270,9 @@ pub struct RequestRecord {
     pub read_lag: Option<Duration>,
     /// The text of the answer, where it is kept for a local tokenizer.
     pub text: Option<Box<str>>,
+    /// What the next turn of a conversation carries as the answer, where it is kept for that;
+    /// gone before the record is handed on.
+    pub reply: Option<Box<str>>,
     /// When the server's certificate expires, in seconds of Unix time (new TLS connections).
     pub certificate_expiry: Option<i64>,
     /// Body bytes received.
@@ -306,6 +309,7 @@ impl RequestRecord {
             choices: None,
             read_lag: None,
             text: None,
+            reply: None,
             certificate_expiry: None,
             bytes: 0,
             outcome: Outcome::Cancelled,

@@ -3,6 +3,7 @@
 
 mod conservation;
 mod exactness;
+mod files;
 mod load;
 mod omission;
 mod spread;

@@ -6,13 +6,14 @@ use std::sync::Arc;
 use super::{Dispatch, unix_day};
 use crate::app::build::fresh_ids;
 use crate::client::Call;
-use crate::load::workload::{Calibration, Prompt};
+use crate::load::workload::{Calibration, Prompt, Workload};
 use crate::measurement::{Outcome, RequestRecord};
 
 impl Dispatch {
     /// Sizes prompts by how the server counts, if that is wanted; by words where it does not say.
     pub(super) async fn calibrate(&mut self) {
-        let Some(prompts) = self.workload.to_calibrate() else {
+        let made = self.supply.workload();
+        let Some(prompts) = made.and_then(Workload::to_calibrate) else {
             return;
         };
         let mut counted = [0; 2];
@@ -26,7 +27,9 @@ impl Dispatch {
             Ok(found) => {
                 let target = &*self.lanes.upcoming().stream.target;
                 tracing::info!(target_name = target, ?found, "calibrated");
-                self.workload.calibrate(found);
+                if let Some(made) = self.supply.workload() {
+                    made.calibrate(found);
+                }
             }
             Err(why) => self.uncalibrated(&why),
         }

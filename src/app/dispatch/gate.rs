@@ -69,6 +69,13 @@ impl Held {
         self.prefill.as_ref()
     }
 
+    /// Gives all back but the place in a closed loop, or under a cap of the phase's own.
+    pub(super) fn keep_place(mut self, freed: MonoTime) -> Option<Slot> {
+        let own = self.own.take();
+        self.release(freed);
+        own
+    }
+
     /// The turn of a user, which ends with the request.
     pub(super) fn with_user(mut self, user: Option<Slot>) -> Self {
         self.user = user;
@@ -100,6 +107,24 @@ impl Gate {
             Some(slots) => Some(self.take_slot(slots, due).await?),
             None => None,
         };
+        self.enter_with(own, due).await
+    }
+
+    /// As [`Self::enter`], for whoever has a place under the phase's own cap already.
+    pub(super) async fn enter_again(
+        &self,
+        place: Option<Slot>,
+        (intended, held_until): (MonoTime, MonoTime),
+    ) -> Result<(Held, MonoTime), RefusedReason> {
+        let place = place.map(|slot| (slot, intended));
+        self.enter_with(place, (intended, held_until)).await
+    }
+
+    async fn enter_with(
+        &self,
+        own: Option<(Slot, MonoTime)>,
+        due: (MonoTime, MonoTime),
+    ) -> Result<(Held, MonoTime), RefusedReason> {
         let target = self.take_slot(&self.target, due).await?;
         let prefill = match &self.prefill {
             Some(slots) => Some(self.take_slot(slots, due).await?),

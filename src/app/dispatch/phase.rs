@@ -14,14 +14,17 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
 use super::gate::{Gate, until};
+use super::supply::{Left, RowClock};
 use super::{Shared, Stop};
 use crate::client::Cancel;
 use crate::clock::{MonoTime, TimeAnchor};
-use crate::config::{Bounds, Cancellation, PhaseConfig, Ramp, WhenFull};
+use crate::config::{Arrivals, Bounds, Cancellation, PhaseConfig, Ramp, WhenFull};
 use crate::control::Slots;
 use crate::load::schedule::{CapRamp, Schedule, Span, Turn};
 use crate::measurement::Phase as Tag;
 
+/// Conversations at a time that no cap of the phase's own bounds.
+const MOST_SESSIONS: u32 = 100_000;
 const DAY_NS: u64 = 86_400 * 1_000_000_000;
 
 /// A phase that has not begun.
@@ -33,6 +36,8 @@ pub(in crate::app) struct PhasePlan {
     pub(in crate::app) arrivals: StdRng,
     /// For planned cancellations.
     pub(in crate::app) chance: StdRng,
+    /// Prompts come from a file: an arrival may begin a conversation.
+    pub(in crate::app) has_sessions: bool,
 }
 
 /// What all phases of a loop have in common.
@@ -55,6 +60,10 @@ pub(super) struct Phase {
     pub(super) requests: TaskTracker,
     /// The turn of each user that has had one.
     users: HashMap<u64, Slots>,
+    /// Says when the next row is due, where rows do.
+    clock: Option<RowClock>,
+    /// Requests that may still be sent, where the schedule does not see them all.
+    pub(super) left: Left,
     cancellation: Option<Cancellation>,
     chance: StdRng,
     seamless: bool,
@@ -70,8 +79,11 @@ impl PhasePlan {
             tag,
             arrivals,
             chance,
+            has_sessions,
         } = self;
-        let Bounds { duration, .. } = config.bounds;
+        let mut bounds = config.bounds;
+        let Bounds { duration, .. } = bounds;
+        let requests = has_sessions.then(|| bounds.requests.take()).flatten();
         let end = duration.map(|span| start + span);
         let anchor = shared.anchor;
         let ramps = CancellationToken::new();
@@ -82,6 +94,7 @@ impl PhasePlan {
         };
         let own = config
             .cap()
+            .or(has_sessions.then_some(MOST_SESSIONS))
             .map(|cap| ramping.slots(cap, config.ramps.concurrency));
         let prefill = config
             .prefill_concurrency
@@ -89,10 +102,21 @@ impl PhasePlan {
         let span = Span {
             start,
             since_midnight: since_midnight(anchor, start),
-            bounds: config.bounds,
+            bounds,
+        };
+        let (schedule, clock) = match &config.arrivals {
+            Arrivals::Trace { replay } => {
+                let clock = RowClock::default();
+                let schedule = Schedule::recorded((clock.times(), *replay), span);
+                (schedule, Some(clock))
+            }
+            process => (
+                Schedule::new((process, config.ramps.rate), span, arrivals),
+                None,
+            ),
         };
         let phase = Phase {
-            schedule: Schedule::new((&config.arrivals, config.ramps.rate), span, arrivals),
+            schedule,
             gate: Gate {
                 anchor,
                 stop: shared.stop.clone(),
@@ -108,6 +132,8 @@ impl PhasePlan {
             cancel: shared.cancel.child(),
             requests: TaskTracker::new(),
             users: HashMap::new(),
+            clock,
+            left: Left::of(requests),
             cancellation: config.cancellation,
             chance,
             seamless: config.seamless,
@@ -123,6 +149,11 @@ impl Phase {
     pub(super) fn give_up(&mut self) -> Option<Duration> {
         let Cancellation { share, after } = self.cancellation?;
         self.chance.random_bool(share).then_some(after)
+    }
+
+    /// What a file has to know: how many requests may still be sent, and who says when.
+    pub(super) fn rest(&self) -> (Left, Option<RowClock>) {
+        (self.left.clone(), self.clock.clone())
     }
 
     /// The slot that lets a user's turns follow each other.

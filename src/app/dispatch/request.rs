@@ -7,6 +7,7 @@ use tokio::sync::mpsc;
 use tokio_util::task::TaskTracker;
 
 use super::gate::Held;
+use super::session::{Ended, Session};
 use super::{Shared, unix_day};
 use crate::app::lanes::{Flight, Lane};
 use crate::app::ledger::Ledger;
@@ -53,6 +54,8 @@ pub(super) struct Due {
     pub(super) prompt: Prompt,
     /// Whether the next arrival is due when this one's slots are free.
     pub(super) closed_loop: bool,
+    /// The turns of its conversation after it.
+    pub(super) then: Option<Box<Session>>,
     /// Its user, who keeps a connection.
     pub(super) session: Option<u64>,
     pub(super) give_up: Option<Duration>,
@@ -62,6 +65,9 @@ pub(super) struct Due {
 
 impl Due {
     pub(super) fn refuse(self, reason: RefusedReason) {
+        if let Some(session) = self.then {
+            session.cut();
+        }
         self.ticket.refuse(reason);
     }
 
@@ -140,6 +146,7 @@ impl Request {
             mut ticket,
             prompt,
             closed_loop,
+            then,
             session,
             give_up,
             phase: (_, cancel),
@@ -150,6 +157,7 @@ impl Request {
             // The place in a closed loop stands for a user, who keeps a connection.
             session: session.or_else(|| held.place().filter(|_| closed_loop).map(u64::from)),
             give_up,
+            keep_reply: then.as_ref().is_some_and(|session| session.wants_reply()),
             first_token: held
                 .prefill()
                 .cloned()
@@ -161,9 +169,20 @@ impl Request {
         ticket.record = client.send(call, &cancel).await;
         drop(flight);
         shared.governor.settle(reserved, used(&ticket.record));
-        let unreached = closed_loop && !was_reached(ticket.record.outcome);
+        let outcome = ticket.record.outcome;
+        let unreached = closed_loop && !was_reached(outcome);
         let ended = ticket.record.timeline.end;
+        let turn = Ended {
+            intended: ticket.record.timeline.intended,
+            at: ended.unwrap_or_else(|| shared.anchor.now()),
+            reply: ticket.record.reply.take(),
+        };
         ticket.hand_on();
+        match then {
+            Some(session) if outcome == Outcome::Ok => return session.go_on(turn, held),
+            Some(session) => session.cut(),
+            None => {}
+        }
         if unreached {
             tokio::time::sleep(CLOSED_LOOP_PAUSE).await;
             held.release(shared.anchor.now());

@@ -19,6 +19,8 @@ pub struct Call {
     pub session: Option<u64>,
     /// It is given up this long after it was written, whatever the server does by then.
     pub give_up: Option<Duration>,
+    /// The text of the answer is kept in the record, for the next turn of its conversation.
+    pub keep_reply: bool,
     /// Told when the first token came.
     pub first_token: FirstToken,
 }
@@ -32,6 +34,7 @@ impl Call {
             prompt,
             session: None,
             give_up: None,
+            keep_reply: false,
             first_token: FirstToken::default(),
         }
     }

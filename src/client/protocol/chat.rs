@@ -7,7 +7,9 @@
 
 use serde::de::{Error, IgnoredAny};
 use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 
+use super::asked::{ChatPart, Messages, messages};
 use super::count::Count;
 use super::lenient::{Content, Length, Many, Maybe};
 use super::text::Text;
@@ -24,15 +26,13 @@ pub(super) const PATH: &str = "/v1/chat/completions";
 struct Body<'a> {
     #[serde(skip_serializing_if = "str::is_empty")]
     model: &'a str,
-    messages: [Message<'a>; 1],
+    messages: Messages<'a, ChatPart<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tools: Option<&'a RawValue>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cache_salt: Option<&'a str>,
     #[serde(flatten)]
     how: How,
-}
-
-#[derive(Serialize)]
-struct Message<'a> {
-    role: &'static str,
-    content: &'a str,
 }
 
 /// What `chat` and `completions` ask alike: whether to stream, with usage, and how much.
@@ -79,10 +79,9 @@ impl How {
 pub(super) fn body(ask: &Ask<'_>) -> Vec<u8> {
     let body = Body {
         model: ask.model,
-        messages: [Message {
-            role: "user",
-            content: &ask.prompt.text,
-        }],
+        messages: messages(ask.prompt, true, ChatPart::of, ChatPart::text),
+        tools: ask.prompt.tools.as_deref(),
+        cache_salt: ask.prompt.cache_salt.as_deref(),
         how: How::of(ask, ask.style.length),
     };
     serde_json::to_vec(&body).expect("texts, numbers and flags always serialise")

@@ -8,6 +8,7 @@
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
+use super::asked::{ChatPart, Messages, messages};
 use super::count::Count;
 use super::lenient::Maybe;
 use super::several::Several;
@@ -19,16 +20,10 @@ use crate::client::framing::Event;
 struct Body<'a> {
     #[serde(skip_serializing_if = "str::is_empty")]
     model: &'a str,
-    messages: [AskedMessage<'a>; 1],
+    messages: Messages<'a, ChatPart<'a>>,
     stream: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     max_tokens: Option<u32>,
-}
-
-#[derive(Serialize)]
-struct AskedMessage<'a> {
-    role: &'static str,
-    content: &'a str,
 }
 
 pub(super) fn path(_ask: &Ask<'_>) -> String {
@@ -38,10 +33,7 @@ pub(super) fn path(_ask: &Ask<'_>) -> String {
 pub(super) fn body(ask: &Ask<'_>) -> Vec<u8> {
     let body = Body {
         model: ask.model,
-        messages: [AskedMessage {
-            role: "user",
-            content: &ask.prompt.text,
-        }],
+        messages: messages(ask.prompt, true, ChatPart::image, ChatPart::text),
         stream: ask.streaming,
         max_tokens: ask.prompt.output_tokens,
     };

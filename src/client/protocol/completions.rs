@@ -5,6 +5,7 @@
 
 use serde::Serialize;
 
+use super::asked::flat;
 use super::chat::How;
 use super::{Ask, Said, chat};
 use crate::client::framing::Event;
@@ -17,6 +18,8 @@ struct Body<'a> {
     #[serde(skip_serializing_if = "str::is_empty")]
     model: &'a str,
     prompt: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cache_salt: Option<&'a str>,
     #[serde(flatten)]
     how: How,
 }
@@ -29,7 +32,8 @@ pub(super) fn path(_ask: &Ask<'_>) -> String {
 pub(super) fn body(ask: &Ask<'_>) -> Vec<u8> {
     let body = Body {
         model: ask.model,
-        prompt: &ask.prompt.text,
+        prompt: &flat(ask.prompt),
+        cache_salt: ask.prompt.cache_salt.as_deref(),
         how: How::of(ask, LengthField::MaxTokens),
     };
     serde_json::to_vec(&body).expect("texts, numbers and flags always serialise")

@@ -7,6 +7,7 @@
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
+use super::asked::flat;
 use super::lenient::Maybe;
 use super::tally::{Answer, Answers, RawUsage, Vector, is_list, note_error, usage};
 use super::text::Text;
@@ -59,7 +60,7 @@ struct Part<'a> {
 
 /// The request body.
 pub(super) fn body(api: Api, ask: &Ask<'_>) -> Vec<u8> {
-    let text = ask.prompt.text.as_str();
+    let text = &*flat(ask.prompt);
     let body = Body {
         // Text-embeddings-inference serves one model and does not know the field.
         model: if api == Api::TeiEmbed { "" } else { ask.model },

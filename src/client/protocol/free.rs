@@ -15,11 +15,12 @@ use minijinja::{Environment, UndefinedBehavior, context};
 use serde_json::Value;
 use serde_json_path::JsonPath;
 
+use super::asked::{self, flat};
 use super::rerank::Question;
 use super::{Ask, Channel, ProtocolError, Said};
 use crate::client::framing::Event;
 use crate::config::RequestConfig;
-use crate::load::workload::Prompt;
+use crate::load::workload::{Prompt, Verbatim};
 use crate::measurement::Api;
 
 /// Where a body goes for which no path is given.
@@ -192,13 +193,27 @@ fn not_rendered(error: &minijinja::Error) -> ProtocolError {
 }
 
 fn render(environment: &Environment<'_>, ask: &Ask<'_>) -> Result<String, minijinja::Error> {
-    let text = ask.prompt.text.as_str();
+    let text = &*flat(ask.prompt);
+    let messages = match &ask.prompt.verbatim {
+        Some(Verbatim::Messages(json)) => asked::told(json),
+        _ => {
+            let system = ask.prompt.system.as_deref();
+            let system = system.map(|text| (asked::SYSTEM, text));
+            let all = system.into_iter().chain(asked::texts(ask.prompt));
+            all.map(|(role, text)| (role.to_owned(), text.to_owned()))
+                .collect()
+        }
+    };
+    let messages: Vec<_> = messages
+        .into_iter()
+        .map(|(role, content)| context! { role, content })
+        .collect();
     let Question { query, passages } = Question::cut(text);
     environment.get_template(NAME)?.render(context! {
         text,
         texts => [text],
         prompt => text,
-        messages => [context! { role => "user", content => text }],
+        messages,
         query,
         passages,
         model => ask.model,

@@ -5,33 +5,95 @@
 //! apart from the answer, so the output is their sum. Nothing follows the finish reason but
 //! the end of the body. There is no way to ask for an exact length.
 
+use std::borrow::Cow;
+
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use super::asked::{data_of, texts, told};
 use super::count::Count;
 use super::segment::segment;
 use super::text::Text;
 use super::{Ask, Channel, Said, Usage, fault};
 use crate::client::framing::Event;
+use crate::load::workload::{Media, Prompt, Verbatim};
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Body<'a> {
-    contents: [Content<'a>; 1],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    system_instruction: Option<Instruction<'a>>,
+    contents: Vec<Content<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     generation_config: Option<GenerationConfig>,
 }
 
 #[derive(Serialize)]
-struct Content<'a> {
-    role: &'static str,
+struct Instruction<'a> {
     parts: [AskedPart<'a>; 1],
 }
 
 #[derive(Serialize)]
-struct AskedPart<'a> {
-    text: &'a str,
+struct Content<'a> {
+    role: &'static str,
+    parts: Vec<AskedPart<'a>>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+enum AskedPart<'a> {
+    Text(Cow<'a, str>),
+    #[serde(rename_all = "camelCase")]
+    InlineData {
+        mime_type: Cow<'a, str>,
+        data: &'a str,
+    },
+    #[serde(rename_all = "camelCase")]
+    FileData {
+        file_uri: &'a str,
+    },
+}
+
+impl<'a> AskedPart<'a> {
+    fn of(media: &'a Media) -> Self {
+        match media {
+            Media::Audio { format, data } => Self::InlineData {
+                mime_type: format!("audio/{format}").into(),
+                data,
+            },
+            Media::Image(url) | Media::Video(url) => match data_of(url) {
+                Some((mime_type, data)) => Self::InlineData {
+                    mime_type: mime_type.into(),
+                    data,
+                },
+                None => Self::FileData { file_uri: url },
+            },
+        }
+    }
+}
+
+fn turn<'a>(role: &str, text: Cow<'a, str>) -> Content<'a> {
+    Content {
+        role: if role == "assistant" { "model" } else { "user" },
+        parts: vec![AskedPart::Text(text)],
+    }
+}
+
+/// The turns of `prompt`; instructions stand elsewhere. Messages of a data set are sent as their
+/// texts.
+fn contents(prompt: &Prompt) -> Vec<Content<'_>> {
+    if let Some(Verbatim::Messages(json)) = &prompt.verbatim {
+        let told = told(json).into_iter();
+        return told.map(|(role, text)| turn(&role, text.into())).collect();
+    }
+    let mut all: Vec<Content<'_>> = texts(prompt)
+        .map(|(role, text)| turn(role, text.into()))
+        .collect();
+    if let Some(last) = all.last_mut() {
+        last.parts.extend(prompt.media.iter().map(AskedPart::of));
+    }
+    all
 }
 
 #[derive(Serialize)]
@@ -55,12 +117,10 @@ pub(super) fn path(ask: &Ask<'_>) -> String {
 
 pub(super) fn body(ask: &Ask<'_>) -> Vec<u8> {
     let body = Body {
-        contents: [Content {
-            role: "user",
-            parts: [AskedPart {
-                text: &ask.prompt.text,
-            }],
-        }],
+        system_instruction: ask.prompt.system.as_deref().map(|text| Instruction {
+            parts: [AskedPart::Text(text.into())],
+        }),
+        contents: contents(ask.prompt),
         generation_config: ask
             .prompt
             .output_tokens

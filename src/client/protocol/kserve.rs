@@ -7,6 +7,7 @@ use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::asked::flat;
 use super::segment::segment;
 use super::text::Text;
 use super::{Ask, Channel, Said, fault};
@@ -58,7 +59,7 @@ pub(super) fn body(ask: &Ask<'_>) -> Vec<u8> {
             name: "text_input",
             shape: [1],
             datatype: "BYTES",
-            data: [&ask.prompt.text],
+            data: [&flat(ask.prompt)],
         }],
         parameters: ask.prompt.output_tokens.map(|max_tokens| Parameters {
             max_tokens,

@@ -7,6 +7,7 @@
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
+use super::asked::flat;
 use super::count::Count;
 use super::several::Several;
 use super::text::Text;
@@ -33,7 +34,7 @@ pub(super) fn path(_ask: &Ask<'_>) -> String {
 pub(super) fn body(ask: &Ask<'_>) -> Vec<u8> {
     let length = ask.prompt.output_tokens;
     let body = Body {
-        prompt: &ask.prompt.text,
+        prompt: &flat(ask.prompt),
         stream: ask.streaming,
         return_tokens: true,
         n_predict: length,

@@ -9,11 +9,13 @@ use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use super::asked::{Messages, data_of, messages};
 use super::count::Count;
 use super::lenient::{Many, Maybe};
 use super::text::Text;
 use super::{Ask, Channel, Said, Usage, fault};
 use crate::client::framing::Event;
+use crate::load::workload::Media;
 
 /// The API insists on a limit; this one stands where none is asked for.
 const DEFAULT_MAX_TOKENS: u32 = 1024;
@@ -23,14 +25,42 @@ struct Body<'a> {
     #[serde(skip_serializing_if = "str::is_empty")]
     model: &'a str,
     max_tokens: u32,
-    messages: [Message<'a>; 1],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    system: Option<&'a str>,
+    messages: Messages<'a, AskedPart<'a>>,
     stream: bool,
 }
 
+/// A part of a message: sounds and videos are not known here.
 #[derive(Serialize)]
-struct Message<'a> {
-    role: &'static str,
-    content: &'a str,
+#[serde(tag = "type", rename_all = "snake_case")]
+enum AskedPart<'a> {
+    Text { text: &'a str },
+    Image { source: Picture<'a> },
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Picture<'a> {
+    Base64 { media_type: &'a str, data: &'a str },
+    Url { url: &'a str },
+}
+
+impl<'a> AskedPart<'a> {
+    const fn text(text: &'a str) -> Self {
+        Self::Text { text }
+    }
+
+    fn of(media: &'a Media) -> Option<Self> {
+        let Media::Image(url) = media else {
+            return None;
+        };
+        let source = match data_of(url) {
+            Some((media_type, data)) => Picture::Base64 { media_type, data },
+            None => Picture::Url { url },
+        };
+        Some(Self::Image { source })
+    }
 }
 
 pub(super) fn path(_ask: &Ask<'_>) -> String {
@@ -41,10 +71,8 @@ pub(super) fn body(ask: &Ask<'_>) -> Vec<u8> {
     let body = Body {
         model: ask.model,
         max_tokens: ask.prompt.output_tokens.unwrap_or(DEFAULT_MAX_TOKENS),
-        messages: [Message {
-            role: "user",
-            content: &ask.prompt.text,
-        }],
+        system: ask.prompt.system.as_deref(),
+        messages: messages(ask.prompt, false, AskedPart::of, AskedPart::text),
         stream: ask.streaming,
     };
     serde_json::to_vec(&body).expect("texts, numbers and flags always serialise")

@@ -2,6 +2,7 @@
 //!
 //! A protocol knows nothing of time, connections or outcomes; it reads one event at a time.
 
+mod asked;
 mod chat;
 mod cohere;
 mod completions;
@@ -35,7 +36,7 @@ pub(super) use scan::Shape;
 use self::free::Free;
 use super::framing::{Event, Framing};
 use crate::config::RequestConfig;
-use crate::load::workload::Prompt;
+use crate::load::workload::{Prompt, Verbatim};
 use crate::measurement::{Api, RequestError};
 
 /// The protocol of one target.
@@ -128,12 +129,17 @@ impl Protocol {
         }
     }
 
-    /// The request body, with the operator's further fields laid over it.
+    /// The request body, with the operator's further fields laid over it, then the prompt's own. A
+    /// body of a data set is sent as it is.
     ///
     /// # Errors
     ///
     /// If a template that could be rendered at load cannot be rendered for this request.
     pub(super) fn body(&self, ask: &Ask<'_>) -> Result<Vec<u8>, ProtocolError> {
+        if let Some(Verbatim::Body(json)) = &ask.prompt.verbatim {
+            let names_model = !self.api.names_model_in_path();
+            return Ok(asked::payload(json, ask, names_model));
+        }
         let body = match self.api {
             Api::Chat => chat::body(ask),
             Api::Completions => completions::body(ask),
@@ -154,10 +160,13 @@ impl Protocol {
             }
             Api::Raw | Api::Template => return self.free().body(ask),
         };
-        if self.style.extra.is_empty() {
-            return Ok(body);
+        let mut body = body;
+        for fields in [Some(&self.style.extra), ask.prompt.extra.as_deref()] {
+            if let Some(fields) = fields.filter(|fields| !fields.is_empty()) {
+                body = with_fields(body, fields);
+            }
         }
-        Ok(with_fields(body, &self.style.extra))
+        Ok(body)
     }
 
     /// Whether a stream was asked for usage, or sends it unasked by rights.

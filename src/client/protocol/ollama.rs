@@ -4,15 +4,19 @@
 //! inside a response is a line with an `error`. The prompt is not counted where all of it came
 //! from the cache. There is no way to ask for an exact length.
 
+use std::borrow::Cow;
+
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use super::asked::{SYSTEM, data_of, flat, texts};
 use super::count::Count;
 use super::lenient::Maybe;
 use super::text::Text;
 use super::{Ask, Channel, Said, Usage, fault};
 use crate::client::framing::Event;
+use crate::load::workload::{Media, Prompt, Verbatim};
 use crate::measurement::Api;
 
 #[derive(Serialize)]
@@ -20,19 +24,54 @@ struct Body<'a> {
     #[serde(skip_serializing_if = "str::is_empty")]
     model: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
-    messages: Option<[Message<'a>; 1]>,
+    messages: Option<Asked<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    prompt: Option<&'a str>,
+    prompt: Option<Cow<'a, str>>,
     /// Always sent: a stream is what one gets without it.
     stream: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     options: Option<Options>,
 }
 
+/// All messages.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Asked<'a> {
+    Verbatim(&'a RawValue),
+    Ours(Vec<Message<'a>>),
+}
+
 #[derive(Serialize)]
 struct Message<'a> {
     role: &'static str,
     content: &'a str,
+    /// Base64 of pictures; what only has a URL cannot be sent.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    images: Vec<&'a str>,
+}
+
+fn asked(prompt: &Prompt) -> Asked<'_> {
+    if let Some(Verbatim::Messages(json)) = &prompt.verbatim {
+        return Asked::Verbatim(json);
+    }
+    let system = prompt.system.as_deref().map(|text| (SYSTEM, text));
+    let mut all: Vec<Message<'_>> = system
+        .into_iter()
+        .chain(texts(prompt))
+        .map(|(role, content)| Message {
+            role,
+            content,
+            images: Vec::new(),
+        })
+        .collect();
+    let image = |media| match media {
+        &Media::Image(ref url) => data_of(url).map(|(_, data)| data),
+        _ => None,
+    };
+    if let Some(last) = all.last_mut() {
+        last.images = prompt.media.iter().filter_map(image).collect();
+    }
+    Asked::Ours(all)
 }
 
 #[derive(Serialize)]
@@ -49,15 +88,11 @@ pub(super) fn path(api: Api, _ask: &Ask<'_>) -> String {
 }
 
 pub(super) fn body(api: Api, ask: &Ask<'_>) -> Vec<u8> {
-    let text = ask.prompt.text.as_str();
     let chat = api != Api::OllamaGenerate;
     let body = Body {
         model: ask.model,
-        messages: chat.then_some([Message {
-            role: "user",
-            content: text,
-        }]),
-        prompt: (!chat).then_some(text),
+        messages: chat.then(|| asked(ask.prompt)),
+        prompt: (!chat).then(|| flat(ask.prompt)),
         stream: ask.streaming,
         options: ask
             .prompt

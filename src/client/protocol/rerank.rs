@@ -7,6 +7,7 @@
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
+use super::asked::flat;
 use super::lenient::Maybe;
 use super::tally::{Answer, Answers, Meta, RawUsage, Vector, is_list, note_error, usage};
 use super::text::Text;
@@ -90,7 +91,8 @@ struct OneText<'a> {
 
 /// The request body.
 pub(super) fn body(api: Api, ask: &Ask<'_>) -> Vec<u8> {
-    let question = Question::cut(&ask.prompt.text);
+    let text = flat(ask.prompt);
+    let question = Question::cut(&text);
     let (query, passages) = (&*question.query, &*question.passages);
     let body = Body {
         // Text-embeddings-inference serves one model and does not know the field.

@@ -7,11 +7,13 @@
 use serde::de::{Error, IgnoredAny};
 use serde::{Deserialize, Serialize};
 
+use super::asked::{Messages, messages};
 use super::lenient::{Content, Length, Many, Maybe};
 use super::text::Text;
 use super::usage::{RawUsage, usage};
 use super::{Ask, Channel, Said, error_from, error_in};
 use crate::client::framing::Event;
+use crate::load::workload::{Media, Prompt};
 use crate::measurement::TokenSource;
 
 const PATH: &str = "/v1/responses";
@@ -20,10 +22,48 @@ const PATH: &str = "/v1/responses";
 struct Body<'a> {
     #[serde(skip_serializing_if = "str::is_empty")]
     model: &'a str,
-    input: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    instructions: Option<&'a str>,
+    input: Input<'a>,
     stream: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     max_output_tokens: Option<u32>,
+}
+
+/// One text, or messages.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Input<'a> {
+    Text(&'a str),
+    Messages(Messages<'a, AskedPart<'a>>),
+}
+
+/// A part of a message: sounds and videos are not known here.
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum AskedPart<'a> {
+    InputText { text: &'a str },
+    InputImage { image_url: &'a str },
+}
+
+impl<'a> AskedPart<'a> {
+    const fn text(text: &'a str) -> Self {
+        Self::InputText { text }
+    }
+
+    fn of(media: &'a Media) -> Option<Self> {
+        match media {
+            Media::Image(image_url) => Some(Self::InputImage { image_url }),
+            _ => None,
+        }
+    }
+}
+
+fn input(prompt: &Prompt) -> Input<'_> {
+    if prompt.history.is_empty() && prompt.media.is_empty() && prompt.verbatim.is_none() {
+        return Input::Text(&prompt.text);
+    }
+    Input::Messages(messages(prompt, false, AskedPart::of, AskedPart::text))
 }
 
 pub(super) fn path(_ask: &Ask<'_>) -> String {
@@ -34,7 +74,8 @@ pub(super) fn path(_ask: &Ask<'_>) -> String {
 pub(super) fn body(ask: &Ask<'_>) -> Vec<u8> {
     let body = Body {
         model: ask.model,
-        input: &ask.prompt.text,
+        instructions: ask.prompt.system.as_deref(),
+        input: input(ask.prompt),
         stream: ask.streaming,
         max_output_tokens: ask.prompt.output_tokens,
     };

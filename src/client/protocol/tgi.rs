@@ -8,6 +8,7 @@
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
+use super::asked::flat;
 use super::count::Count;
 use super::several::Several;
 use super::text::Text;
@@ -40,7 +41,7 @@ pub(super) fn path(ask: &Ask<'_>) -> String {
 
 pub(super) fn body(ask: &Ask<'_>) -> Vec<u8> {
     let body = Body {
-        inputs: &ask.prompt.text,
+        inputs: &flat(ask.prompt),
         parameters: Parameters {
             max_new_tokens: ask.prompt.output_tokens,
             details: true,

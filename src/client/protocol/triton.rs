@@ -12,6 +12,7 @@
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
+use super::asked::flat;
 use super::count::{Count, Total};
 use super::segment::segment;
 use super::several::Several;
@@ -45,7 +46,7 @@ pub(super) fn body(ask: &Ask<'_>) -> Vec<u8> {
     let length = ask.prompt.output_tokens;
     let exact = length.filter(|_| ask.style.exact_length);
     let body = Body {
-        text_input: &ask.prompt.text,
+        text_input: &flat(ask.prompt),
         stream: ask.streaming,
         max_tokens: length,
         min_tokens: exact,

@@ -15,6 +15,8 @@ const MAX_TEXT: usize = 1024 * 1024;
 pub(super) struct Answers {
     all: Vec<Answer>,
     text: Keep,
+    /// What the first answer says to the one who asked, if that is kept.
+    reply: Option<String>,
 }
 
 /// Whether text is kept.
@@ -52,6 +54,11 @@ impl Answers {
     /// From now on the text is kept.
     pub(super) const fn keep_text(&mut self) {
         self.text = Keep::Room(MAX_TEXT);
+    }
+
+    /// From now on what is said to the one who asked is kept.
+    pub(super) fn keep_reply(&mut self) {
+        self.reply = Some(String::new());
     }
 
     /// How many carried a token.
@@ -98,6 +105,13 @@ impl Answers {
     }
 
     fn keep(&mut self, place: usize, piece: &Piece<'_>) {
+        if let Some(reply) = &mut self.reply
+            && place == 0
+            && matches!(piece.channel, Channel::Output | Channel::Refusal)
+            && reply.len() + piece.text.len() <= MAX_TEXT
+        {
+            reply.push_str(&piece.text);
+        }
         let Keep::Room(room) = self.text else {
             return;
         };
@@ -126,11 +140,23 @@ impl Answers {
                     .sum(),
             });
         }
+        record.reply = self
+            .reply
+            .take()
+            .map(|reply| behind_thoughts(&reply).into());
         if matches!(self.text, Keep::Room(_)) {
             let texts: Vec<&str> = self.all.iter().map(|answer| &*answer.text).collect();
             record.text = Some(texts.join("\n").into());
         }
         self.all.iter().filter_map(|answer| answer.undecided).min()
+    }
+}
+
+/// `reply` without thoughts that were not told apart from it.
+fn behind_thoughts(reply: &str) -> &str {
+    match reply.split_once("</think>") {
+        Some((_, answer)) => answer.trim_start(),
+        None => reply,
     }
 }
 

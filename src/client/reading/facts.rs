@@ -70,6 +70,10 @@ impl Facts {
         self.answers.keep_text();
     }
 
+    pub(super) fn keep_reply(&mut self) {
+        self.answers.keep_reply();
+    }
+
     pub(super) const fn is_done(&self) -> bool {
         matches!(self.stage, Stage::Done | Stage::Settled)
     }

@@ -98,6 +98,13 @@ impl Reading {
         self
     }
 
+    /// Keeps what is said to the one who asked, without reasoning, up to a mebibyte.
+    #[must_use]
+    pub fn keeping_reply(mut self) -> Self {
+        self.facts.keep_reply();
+        self
+    }
+
     /// Whether the protocol's last event came: nothing that matters can follow.
     #[must_use]
     pub const fn is_done(&self) -> bool {

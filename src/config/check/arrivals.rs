@@ -22,7 +22,7 @@ const SMOOTHNESS: std::ops::RangeInclusive<f64> = 0.001..=1_000.0;
 const HOURS: usize = 24;
 
 /// A process and the other keys it takes. All open ones also take `concurrency`.
-const PROCESSES: [(&str, &[&str]); 10] = [
+const PROCESSES: [(&str, &[&str]); 11] = [
     ("constant", &["rate", "concurrency"]),
     ("poisson", &["rate", "concurrency"]),
     ("gamma", &["rate", "smoothness", "concurrency"]),
@@ -43,6 +43,10 @@ const PROCESSES: [(&str, &[&str]); 10] = [
             "concurrency",
         ],
     ),
+    (
+        "trace",
+        &["from", "to", "shift", "speed", "gap_cap", "concurrency"],
+    ),
     ("closed", &["concurrency"]),
 ];
 
@@ -54,7 +58,7 @@ pub(super) fn arrivals<'a>(
 ) -> Option<(Arrivals, Option<u32>)> {
     let process = reader.required(section, "process", |given| {
         let words = PROCESSES.map(|(word, _)| (word, word));
-        given.word(&words, &["trace", "ramp", "steps", "sine"])
+        given.word(&words, &["ramp", "steps", "sine"])
     })?;
     exclude_others(reader, section, process);
     let cap = reader.optional(section, "concurrency", |given| within(given, in_flight));
@@ -87,6 +91,9 @@ pub(super) fn arrivals<'a>(
         "diurnal" => diurnal(reader, section)?,
         "users" => users(reader, section)?,
         "fixed" => fixed(reader, section)?,
+        "trace" => Arrivals::Trace {
+            replay: replay(reader, section),
+        },
         _ => {
             reader.require(section, "concurrency");
             Arrivals::Closed { concurrency: cap? }
@@ -258,7 +265,8 @@ fn users<'a>(reader: &mut Reader<'a>, section: &Section<'a>) -> Option<Arrivals>
     })
 }
 
-fn fixed<'a>(reader: &mut Reader<'a>, section: &Section<'a>) -> Option<Arrivals> {
+/// How recorded times are played.
+fn replay<'a>(reader: &mut Reader<'a>, section: &Section<'a>) -> Replay {
     let mut span = |key| {
         reader.optional(section, key, |given| {
             given.duration(Duration::ZERO..=LONGEST)
@@ -267,6 +275,17 @@ fn fixed<'a>(reader: &mut Reader<'a>, section: &Section<'a>) -> Option<Arrivals>
     let (from, to, gap_cap) = (span("from"), span("to"), span("gap_cap"));
     let shift = reader.optional(section, "shift", |given| given.flag());
     let speed = reader.optional(section, "speed", |given| given.number(0.001..=1e6));
+    Replay {
+        from,
+        to,
+        shift: shift.unwrap_or(from.is_none()),
+        speed: speed.unwrap_or(1.0),
+        gap_cap,
+    }
+}
+
+fn fixed<'a>(reader: &mut Reader<'a>, section: &Section<'a>) -> Option<Arrivals> {
+    let replay = replay(reader, section);
     reader.require(section, "times");
     let nodes = reader.list(section, "times")?;
     let mut times: Vec<Duration> = Vec::with_capacity(nodes.len());
@@ -284,13 +303,7 @@ fn fixed<'a>(reader: &mut Reader<'a>, section: &Section<'a>) -> Option<Arrivals>
     }
     (times.len() == nodes.len()).then(|| Arrivals::Fixed {
         times: times.into(),
-        replay: Replay {
-            from,
-            to,
-            shift: shift.unwrap_or(from.is_none()),
-            speed: speed.unwrap_or(1.0),
-            gap_cap,
-        },
+        replay,
     })
 }
 

@@ -5,6 +5,7 @@ mod export;
 mod network;
 mod phases;
 mod probe;
+mod prompt_file;
 mod request;
 mod target;
 mod workload;

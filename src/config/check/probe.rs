@@ -8,6 +8,7 @@ use super::super::keys::{self, nearest};
 use super::super::reader::{Reader, Section};
 use super::super::{DEFAULT_STALL, Limits, ProbeConfig, WhenFull};
 use super::phases::{Around, phases};
+use super::prompt_file::check_arrivals;
 use super::workload::workload_of;
 use super::{HOUR, MILLISECOND, check_unique, items, name};
 use crate::measurement::{Api, ConnectionPolicy, StallRule};
@@ -71,6 +72,11 @@ fn probe<'a>(
     reader.require(section, "workload");
     let workload = reader.subsection(section, "workload", &keys::WORKLOAD);
     let workload = workload.and_then(|section| workload_of(reader, &section));
+    if let (Some(phases), Some(workload)) = (&phases, &workload)
+        && let Some(node) = section.get("arrivals").or_else(|| section.get("phases"))
+    {
+        check_arrivals(reader, &node, (phases, workload.file()));
+    }
     let limits = reader.subsection(section, "limits", &keys::LIMITS);
     let stall = reader.subsection(section, "stall", &keys::STALL);
     Some(ProbeConfig {

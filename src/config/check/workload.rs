@@ -10,6 +10,7 @@ use super::super::{
     Audio, CacheModes, Counting, Images, Lengths, PrefixPool, PromptSource, SizePairs, Sizes,
     Synthetic, SystemPrompt, TextStyle, WorkloadConfig,
 };
+use super::prompt_file::prompt_file;
 use super::small;
 use crate::measurement::CacheMode;
 
@@ -34,6 +35,13 @@ pub(super) fn workload_of<'a>(
     reader: &mut Reader<'a>,
     section: &Section<'a>,
 ) -> Option<WorkloadConfig> {
+    if section.get("file").is_some() {
+        return Some(WorkloadConfig {
+            source: PromptSource::File(prompt_file(reader, section)?),
+            cache: CacheModes::Only(CacheMode::Cold),
+            cache_salt: false,
+        });
+    }
     let cache = reader.optional(section, "cache", |given| {
         let known = [
             ("cold", CacheModes::Only(CacheMode::Cold)),

@@ -140,6 +140,10 @@ impl Schedule {
                 let each = (0..times.len()).map(move |index| times[index]);
                 Process::Fixed(Played::new(Box::new(each), *replay))
             }
+            // The times of a file come with `recorded`.
+            Arrivals::Trace { replay } => {
+                Process::Fixed(Played::new(Box::new(std::iter::empty()), *replay))
+            }
             Arrivals::Closed { .. } => Process::Closed,
         };
         Self {

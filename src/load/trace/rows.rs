@@ -185,6 +185,11 @@ impl<R: BufRead> Rows<R> {
         }
     }
 
+    /// The line of the last row, from 1; for Parquet the row.
+    pub fn line(&self) -> u64 {
+        self.feed.line()
+    }
+
     fn bad(&self, fault: Bad) -> RowError {
         RowError::Row {
             name: self.name.clone(),

@@ -11,6 +11,7 @@
 
 mod calibration;
 mod draws;
+mod file;
 mod known;
 mod lengths;
 mod media;
@@ -28,6 +29,9 @@ use self::synthetic::Maker;
 use crate::config::{Counting, PromptSource, WorkloadConfig};
 
 pub use self::calibration::Calibration;
+pub use self::file::{
+    After, Carry, Entries, Gather, Joined, Pool, RowTexts, Script, Step, block_text,
+};
 pub use self::known::{Known, KnownKind};
 pub use self::lengths::{LengthSource, PairSource};
 pub use self::media::{Picture, Sound};
@@ -55,9 +59,15 @@ pub struct Workload {
 
 impl Workload {
     /// Prompts as `config` describes them, whose tokens are counted by `measure`.
+    ///
+    /// # Panics
+    ///
+    /// If they come from a file: those are read, and become [`Script`]s.
     #[must_use]
     pub fn new(config: &WorkloadConfig, measure: Measure, sources: Sources) -> Self {
-        let PromptSource::Synthetic(synthetic) = &config.source;
+        let PromptSource::Synthetic(synthetic) = &config.source else {
+            unreachable!("the prompts of a file are read, not made");
+        };
         Self {
             maker: Box::new(Maker::new((config, synthetic), measure, sources)),
             asks_server: synthetic.count == Counting::Server,

@@ -155,7 +155,8 @@ impl<R: BufRead> Entries<R> {
         }
     }
 
-    fn line(&self) -> u64 {
+    /// The line of the last entry, from 1.
+    pub fn line(&self) -> u64 {
         match &self.feed {
             Feed::Lines(lines) => lines.number(),
             Feed::Values(values) => values.began_on(),

@@ -1,0 +1,138 @@
+//! Where the prompts of a loop come from: made as they are needed, or read ahead from a file.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use crate::app::feed::{Feed, Tally};
+use crate::load::schedule::Times;
+use crate::load::workload::{Prompt, Script, Workload};
+
+/// The prompts of a loop.
+pub(in crate::app) enum Supply {
+    /// Made.
+    Made {
+        /// What makes them.
+        workload: Box<Workload>,
+        /// The next prompt, made while there is time.
+        drawn: Option<Prompt>,
+    },
+    /// Read.
+    Read {
+        /// What was read ahead.
+        feed: Feed,
+        /// The next conversation.
+        drawn: Option<Script>,
+    },
+}
+
+impl Supply {
+    /// Prompts of `workload`.
+    pub(in crate::app) fn made(workload: Workload) -> Self {
+        Self::Made {
+            workload: Box::new(workload),
+            drawn: None,
+        }
+    }
+
+    /// Conversations of `feed`.
+    pub(in crate::app) const fn read(feed: Feed) -> Self {
+        Self::Read { feed, drawn: None }
+    }
+
+    pub(super) const fn is_read(&self) -> bool {
+        matches!(self, Self::Read { .. })
+    }
+
+    pub(super) const fn tally(&self) -> Option<&Arc<Tally>> {
+        match self {
+            Self::Made { .. } => None,
+            Self::Read { feed, .. } => Some(feed.tally()),
+        }
+    }
+
+    /// Makes the next prompt, for a request of `session`, before it is needed: a long one takes a
+    /// while.
+    pub(super) fn draw(&mut self, session: Option<u64>) {
+        if let Self::Made { workload, drawn } = self {
+            drawn.get_or_insert_with(|| workload.prompt(session));
+        }
+    }
+
+    /// What makes prompts, if they are made.
+    pub(super) fn workload(&mut self) -> Option<&mut Workload> {
+        match self {
+            Self::Made { workload, .. } => Some(workload),
+            Self::Read { .. } => None,
+        }
+    }
+
+    /// The next conversation of a file, which stays where it is; `None` if there are no more, or
+    /// prompts are made.
+    pub(super) async fn upcoming(&mut self) -> Option<&Script> {
+        match self {
+            Self::Made { .. } => None,
+            Self::Read { feed, drawn } => {
+                if drawn.is_none() {
+                    *drawn = feed.next().await;
+                }
+                drawn.as_ref()
+            }
+        }
+    }
+
+    /// What is sent next, for a request of `session`; `None` if a file has no more.
+    pub(super) fn take(&mut self, session: Option<u64>) -> Option<Script> {
+        match self {
+            Self::Made { workload, drawn } => {
+                let prompt = match drawn.take() {
+                    Some(prompt) => prompt,
+                    None => workload.prompt(session),
+                };
+                Some(Script::single(prompt))
+            }
+            Self::Read { drawn, .. } => drawn.take(),
+        }
+    }
+}
+
+/// Hands the time of the next row to the schedule that asks for it.
+#[derive(Debug, Clone, Default)]
+pub(super) struct RowClock(Arc<Mutex<Option<Duration>>>);
+
+impl RowClock {
+    pub(super) fn set(&self, at: Option<Duration>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = at;
+    }
+
+    /// The times, each once.
+    pub(super) fn times(&self) -> Times {
+        let next = Arc::clone(&self.0);
+        Box::new(std::iter::from_fn(move || {
+            next.lock().unwrap_or_else(PoisonError::into_inner).take()
+        }))
+    }
+}
+
+/// How many requests a phase may still send, where turns that follow others count too.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Left(Option<Arc<AtomicU64>>);
+
+impl Left {
+    /// At most `requests`; `None`: any number.
+    pub(super) fn of(requests: Option<u64>) -> Self {
+        Self(requests.map(|requests| Arc::new(AtomicU64::new(requests))))
+    }
+
+    pub(super) fn any(&self) -> bool {
+        self.0.as_ref().is_none_or(|left| left.load(Relaxed) > 0)
+    }
+
+    /// Takes one, if there is one.
+    pub(super) fn take(&self) -> bool {
+        self.0.as_ref().is_none_or(|left| {
+            let less = |left: u64| left.checked_sub(1);
+            left.try_update(Relaxed, Relaxed, less).is_ok()
+        })
+    }
+}
