@@ -93,9 +93,9 @@ fn normal(z: f64) -> f64 {
         2.0 / PI.sqrt() * (-x * x).exp() * sum
     };
     if z >= 0.0 {
-        (1.0 + erf) / 2.0
+        f64::midpoint(1.0, erf)
     } else {
-        (1.0 - erf) / 2.0
+        f64::midpoint(1.0, -erf)
     }
 }
 
