@@ -36,10 +36,11 @@ pub(super) enum Answers {
 
 /// The file that prompts come from.
 #[derive(Debug, clap::Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(super) struct Input {
     /// File of prompts: a data set or a trace, also packed with gzip or zstd.
-    #[arg(long, value_name = "FILE")]
-    input_file: Option<PathBuf>,
+    #[arg(long = "input-file", id = "input_file", value_name = "FILE")]
+    path: Option<PathBuf>,
     /// Format of the file [default: what its first row shows].
     #[arg(long, value_name = "NAME", requires = "input_file")]
     custom_dataset_type: Option<String>,
@@ -117,7 +118,7 @@ impl Input {
         &self,
         (osl, is_paced): (Option<u32>, bool),
     ) -> Result<Option<Chosen>, String> {
-        let Some(path) = &self.input_file else {
+        let Some(path) = &self.path else {
             return Ok(None);
         };
         let file = self.file(path.clone(), osl);

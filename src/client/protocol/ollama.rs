@@ -64,9 +64,11 @@ fn asked(prompt: &Prompt) -> Asked<'_> {
             images: Vec::new(),
         })
         .collect();
-    let image = |media| match media {
-        &Media::Image(ref url) => data_of(url).map(|(_, data)| data),
-        _ => None,
+    let image = |media| {
+        let Media::Image(url) = media else {
+            return None;
+        };
+        data_of(url).map(|(_, data)| data)
     };
     if let Some(last) = all.last_mut() {
         last.images = prompt.media.iter().filter_map(image).collect();

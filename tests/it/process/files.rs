@@ -33,7 +33,11 @@ async fn the_format_is_told_with_its_reason_before_a_trace_is_replayed() {
     assert!(matches!(told.code, Some(0 | 3)), "{told:?}");
     let expected = "trace.jsonl: mooncake_trace: first row has ";
     assert!(told.stderr.contains(expected), "{}", told.stderr);
-    assert!(told.stderr.contains("when they were recorded"), "{}", told.stderr);
+    assert!(
+        told.stderr.contains("when they were recorded"),
+        "{}",
+        told.stderr
+    );
     assert!(told.stdout.contains("20: ok 20"), "{}", told.stdout);
 }
 
@@ -50,8 +54,16 @@ async fn bad_rows_end_it_with_three_and_the_first_ones_with_two() {
         assert!(told.stderr.contains(part), "no `{part}` in {}", told.stderr);
     }
     let told = bench("files-skipped", &rows, "--skip-bad-rows").await;
-    assert!(told.stderr.contains("1 rows passed over"), "{}", told.stderr);
-    assert!(!told.stderr.contains("could not be used"), "{}", told.stderr);
+    assert!(
+        told.stderr.contains("1 rows passed over"),
+        "{}",
+        told.stderr
+    );
+    assert!(
+        !told.stderr.contains("could not be used"),
+        "{}",
+        told.stderr
+    );
     rows[1] = "{".to_owned();
     let told = bench("files-early", &rows, "").await;
     assert_eq!(told.code, Some(2), "{told:?}");

@@ -120,7 +120,10 @@ fn protocols_without_messages_send_one_text() {
     }
     for api in [Api::Kserve, Api::Embeddings] {
         let found = body(api, &rich());
-        assert!(found.contains(&format!(r#"["{whole}"]"#)), "{api:?}: {found}");
+        assert!(
+            found.contains(&format!(r#"["{whole}"]"#)),
+            "{api:?}: {found}"
+        );
     }
 }
 
@@ -139,7 +142,10 @@ fn messages_of_a_data_set_are_sent_as_they_are() {
         (Api::Responses, "input"),
     ] {
         let found = body(api, &prompt);
-        assert!(found.contains(&format!(r#""{field}":{json}"#)), "{api:?}: {found}");
+        assert!(
+            found.contains(&format!(r#""{field}":{json}"#)),
+            "{api:?}: {found}"
+        );
     }
     assert!(body(Api::Completions, &prompt).contains(r#""prompt":"a\n\nb""#));
     assert!(body(Api::Gemini, &prompt).contains(

@@ -14,7 +14,10 @@ async fn a_trace_is_played_as_its_keys_say() {
     for (arrivals, expected) in [
         ("process: trace", vec![0, 500, 500, 8_000]),
         ("process: trace, from: 1200ms", vec![300, 300, 7_800]),
-        ("process: trace, from: 1200ms, shift: true", vec![0, 0, 7_500]),
+        (
+            "process: trace, from: 1200ms, shift: true",
+            vec![0, 0, 7_500],
+        ),
         ("process: trace, to: 1500ms", vec![0, 500, 500]),
         ("process: trace, speed: 2", vec![0, 250, 250, 4_000]),
         ("process: trace, gap_cap: 2s", vec![0, 500, 500, 2_500]),
@@ -40,7 +43,9 @@ async fn a_data_set_is_sent_as_its_keys_say() {
     let set = r#"[{"conversations": [{"from": "human", "value": "q1"}, {"from": "gpt", "value": "recorded"}, {"from": "human", "value": "q2"}, {"from": "gpt", "value": "x"}]}]"#;
     let played = probe(set, ("replies: recorded", closed), Some(2)).await;
     assert_eq!(played.sent[1].messages()[1], ("assistant", "recorded"));
-    let rows: Vec<String> = (0..30).map(|row| format!("{{\"text\": \"t{row}\"}}")).collect();
+    let rows: Vec<String> = (0..30)
+        .map(|row| format!("{{\"text\": \"t{row}\"}}"))
+        .collect();
     let keys = "sampling: shuffle, output_tokens: 1";
     let played = probe(&rows.join("\n"), (keys, closed), Some(30)).await;
     let mut texts = played.texts();
@@ -99,6 +104,9 @@ probes:
 "
         );
         let found = from_text(&text, Format::Yaml, "c.yaml").expect_err("refused");
-        assert!(found.to_string().contains(wanted), "{workload}, {arrivals}: {found}");
+        assert!(
+            found.to_string().contains(wanted),
+            "{workload}, {arrivals}: {found}"
+        );
     }
 }

@@ -47,7 +47,10 @@ impl Connect for Tapped {
             let simulator = self.simulator.clone();
             tokio::spawn(async move { simulator.serve_connection(server).await });
             let line = Arc::new(Mutex::new(Line::default()));
-            self.heard.lock().expect("nobody panics").push(Arc::clone(&line));
+            self.heard
+                .lock()
+                .expect("nobody panics")
+                .push(Arc::clone(&line));
             let (from_client, to_client) = tokio::io::split(outer);
             let (from_server, to_server) = tokio::io::split(inner);
             let (anchor, theirs) = (self.anchor, Arc::clone(&line));
@@ -58,7 +61,11 @@ impl Connect for Tapped {
                 line.pieces.push((ms, bytes.len()));
             }));
             tokio::spawn(carry(from_server, to_client, move |bytes| {
-                theirs.lock().expect("nobody panics").theirs.extend_from_slice(bytes);
+                theirs
+                    .lock()
+                    .expect("nobody panics")
+                    .theirs
+                    .extend_from_slice(bytes);
             }));
             Ok(Opened {
                 wire: Wire::Pipe(client),
@@ -102,7 +109,9 @@ impl Sent {
     /// The text of its last message.
     fn text(&self) -> &str {
         let messages = self.body["messages"].as_array().expect("chat");
-        messages.last().expect("one")["content"].as_str().expect("a text")
+        messages.last().expect("one")["content"]
+            .as_str()
+            .expect("a text")
     }
 
     fn words(&self) -> Vec<&str> {
@@ -216,7 +225,9 @@ probes:
         count,
         ..Extent::default()
     };
-    play((config, extent), (server(1), Vec::new())).await.expect("it begins")
+    play((config, extent), (server(1), Vec::new()))
+        .await
+        .expect("it begins")
 }
 
 async fn play(
@@ -280,7 +291,10 @@ async fn play(
 fn requests(line: &Line, connection: usize) -> Vec<Sent> {
     let mut found = Vec::new();
     let mut at = 0;
-    while let Some(head) = line.ours[at..].windows(4).position(|end| end == b"\r\n\r\n") {
+    while let Some(head) = line.ours[at..]
+        .windows(4)
+        .position(|end| end == b"\r\n\r\n")
+    {
         let text = String::from_utf8_lossy(&line.ours[at..at + head]).to_lowercase();
         let length = text.split("content-length: ").nth(1).expect("a length");
         let length: usize = length

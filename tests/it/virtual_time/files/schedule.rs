@@ -13,7 +13,11 @@ async fn a_trace_is_sent_when_it_was_recorded() {
     let played = bench(TRACE, "").await;
     assert_eq!(played.times(), [0, 500, 500, 8_000]);
     assert_eq!(played.counts(), [1100, 1100, 700, 30]);
-    let lengths: Vec<_> = played.sent.iter().map(|sent| sent.body["max_tokens"].clone()).collect();
+    let lengths: Vec<_> = played
+        .sent
+        .iter()
+        .map(|sent| sent.body["max_tokens"].clone())
+        .collect();
     assert_eq!(lengths, [3, 2, 2, 1]);
     assert_eq!(played.records.len(), 4);
     for (record, at) in played.records.iter().zip([0, 500, 500, 8_000]) {
@@ -61,7 +65,10 @@ async fn a_window_is_played_with_its_offset_speed_and_gaps() {
             vec![0, 0, 7_500],
         ),
         ("--speed 2", vec![0, 250, 250, 4_000]),
-        ("--synthesis-speedup-ratio 0.5", vec![0, 1_000, 1_000, 16_000]),
+        (
+            "--synthesis-speedup-ratio 0.5",
+            vec![0, 1_000, 1_000, 16_000],
+        ),
         ("--trace-idle-gap-cap-seconds 2", vec![0, 500, 500, 2_500]),
         ("--fixed-schedule --request-count 2", vec![0, 500]),
         ("--benchmark-duration 1", vec![0, 500, 500]),
@@ -92,7 +99,9 @@ async fn other_loads_leave_the_times_out_and_begin_the_file_again() {
 async fn a_cap_makes_rows_wait_in_order() {
     let file = Given::new(TRACE);
     let plan = planned(&file, "--concurrency 1").expect("good flags");
-    let played = play(plan, (server(1_000), Vec::new())).await.expect("it begins");
+    let played = play(plan, (server(1_000), Vec::new()))
+        .await
+        .expect("it begins");
     // Three tokens end 1,002 ms after the first row, two 1,001 ms after the second.
     assert_eq!(played.times(), [0, 1_002, 2_003, 8_000]);
     let intended: Vec<u64> = played
@@ -120,7 +129,10 @@ async fn a_long_trace_comes_through_the_queue_whole_and_in_order() {
     let counts: Vec<usize> = (0..2_000).map(|row| row % 100 + 1).collect();
     assert_eq!(played.counts(), counts);
     let lagged = played.records.iter().filter(|record| {
-        record.timeline.start.is_some_and(|start| start > record.timeline.intended)
+        record
+            .timeline
+            .start
+            .is_some_and(|start| start > record.timeline.intended)
     });
     assert_eq!(lagged.count(), 0, "reading keeps ahead");
 }
@@ -129,7 +141,10 @@ async fn a_long_trace_comes_through_the_queue_whole_and_in_order() {
 async fn instants_and_unordered_rows_are_put_on_one_clock() {
     let azure = "TIMESTAMP,ContextTokens,GeneratedTokens\r\n2023-11-16 18:15:46.6805900,12,2\r\n2023-11-16 18:15:47.6805900,10,1";
     let played = bench(azure, "").await;
-    assert_eq!((played.times(), played.counts()), (vec![0, 1_000], vec![12, 10]));
+    assert_eq!(
+        (played.times(), played.counts()),
+        (vec![0, 1_000], vec![12, 10])
+    );
     assert_ne!(
         played.sent[0].words()[..6],
         played.sent[1].words()[..6],

@@ -25,13 +25,21 @@ async fn a_turn_is_due_after_the_answer_and_its_pause_and_carries_what_was_said(
     for said in [third[1].1, third[3].1] {
         assert!(answers.iter().any(|answer| answer == said), "{said}");
     }
-    assert_eq!(played.sent[3].messages(), [("user", "b1")], "a new one begins");
+    assert_eq!(
+        played.sent[3].messages(),
+        [("user", "b1")],
+        "a new one begins"
+    );
     let intended: Vec<u64> = played
         .records
         .iter()
         .map(|record| record.timeline.intended.as_nanos() / 1_000_000)
         .collect();
-    assert_eq!(intended, [0, 503, 2_506, 2_509, 2_512], "each is an arrival");
+    assert_eq!(
+        intended,
+        [0, 503, 2_506, 2_509, 2_512],
+        "each is an arrival"
+    );
     assert!(played.records.iter().all(|record| record.reply.is_none()));
 }
 
@@ -59,7 +67,11 @@ async fn concurrency_is_conversations_and_a_count_is_requests() {
     let played = bench(SET, flags).await;
     assert_eq!(played.times(), [0, 100, 103, 503, 2_506]);
     let played = bench(SET, "--benchmark-duration 1 --num-sessions 1 --osl 3").await;
-    assert_eq!(played.times(), [0, 503], "what is due after the end is no arrival");
+    assert_eq!(
+        played.times(),
+        [0, 503],
+        "what is due after the end is no arrival"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -85,7 +97,8 @@ async fn a_failed_turn_ends_its_conversation_and_is_counted() {
         lasts: Duration::from_millis(1),
     };
     let at = (server(1), vec![fault]);
-    let played = bench_at(SET, "--num-sessions 2 --osl 3", at).await;
+    let flags = "--request-rate 1 --arrival-pattern constant --num-sessions 2 --osl 3";
+    let played = bench_at(SET, flags, at).await;
     assert_eq!(played.texts(), ["a1", "b1", "b2"]);
     let outcomes: Vec<Outcome> = played.records.iter().map(|record| record.outcome).collect();
     assert_eq!(outcomes, [Outcome::HttpStatus, Outcome::Ok, Outcome::Ok]);
@@ -99,12 +112,17 @@ async fn turns_of_a_trace_without_a_time_follow_the_one_before() {
 {"session_id": "a", "delay": 400, "input_length": 6, "output_length": 2}
 {"session_id": "b", "timestamp": 300, "input_length": 7, "output_length": 2}
 "#;
-    let played = bench(trace, "").await;
+    let format = "--custom-dataset-type mooncake_trace";
+    let played = bench(trace, format).await;
     // Two tokens take 2 ms; 0 + 2 + 400.
     assert_eq!(played.times(), [0, 200, 402]);
     assert_eq!(played.counts(), [5, 7, 6]);
-    let played = bench(trace, "--speed 2").await;
-    assert_eq!(played.times(), [0, 100, 202], "pauses too are played faster");
+    let played = bench(trace, &format!("{format} --speed 2")).await;
+    assert_eq!(
+        played.times(),
+        [0, 100, 202],
+        "pauses too are played faster"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -116,7 +134,11 @@ async fn every_arrival_is_one_record_when_a_run_ends_among_turns() {
     let played = bench(&rows.join("\n"), flags).await;
     let summary = played.report.summary.as_ref().expect("kept");
     assert_eq!(summary.records, played.records.len() as u64);
-    let sequence: Vec<u64> = played.records.iter().map(|record| record.sequence).collect();
+    let sequence: Vec<u64> = played
+        .records
+        .iter()
+        .map(|record| record.sequence)
+        .collect();
     let all: Vec<u64> = (0..sequence.len() as u64).collect();
     assert_eq!(sequence, all, "no number is missing");
     assert!(played.sent.len() > 20);

@@ -9,14 +9,20 @@ async fn single_turns_are_sent_in_order_and_again_from_the_beginning() {
     let set = "{\"text\": \"a\"}\n{\"text\": \"b\", \"output_length\": 2}\n{\"text\": \"c\"}\n";
     let played = bench(set, "--request-count 5 --osl 3").await;
     assert_eq!(played.texts(), ["a", "b", "c", "a", "b"]);
-    let lengths: Vec<_> = played.sent.iter().map(|sent| sent.body["max_tokens"].clone()).collect();
+    let lengths: Vec<_> = played
+        .sent
+        .iter()
+        .map(|sent| sent.body["max_tokens"].clone())
+        .collect();
     assert_eq!(lengths, [3, 2, 3, 3, 2], "a row says more than a flag");
     assert!(played.report.files[0].wraps >= 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_order_by_chance_is_one() {
-    let rows: Vec<String> = (0..40).map(|row| format!("{{\"text\": \"t{row}\"}}")).collect();
+    let rows: Vec<String> = (0..40)
+        .map(|row| format!("{{\"text\": \"t{row}\"}}"))
+        .collect();
     let set = rows.join("\n");
     let with = async |flags: &str| -> Vec<String> {
         let flags = format!("--request-count 40 --osl 1 {flags}");
@@ -42,7 +48,10 @@ async fn messages_and_tools_are_sent_as_they_are() {
     let given: Value = serde_json::from_str(set).expect("JSON");
     assert_eq!(body["messages"], given["messages"]);
     assert_eq!(body["tools"], given["tools"]);
-    assert_eq!((&body["max_tokens"], &body["stream"]), (&4.into(), &true.into()));
+    assert_eq!(
+        (&body["max_tokens"], &body["stream"]),
+        (&4.into(), &true.into())
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -51,7 +60,11 @@ async fn a_payload_is_sent_byte_by_byte() {
     let played = bench(whole, "--request-count 1 --custom-dataset-type raw_payload").await;
     assert_eq!(played.sent[0].raw, whole);
     let without = r#"{"messages":[{"role":"user","content":"hi"}],"stream":true}"#;
-    let played = bench(without, "--request-count 1 --custom-dataset-type raw_payload").await;
+    let played = bench(
+        without,
+        "--request-count 1 --custom-dataset-type raw_payload",
+    )
+    .await;
     assert_eq!(
         played.sent[0].raw,
         r#"{"model":"sim/canary-0.6b","messages":[{"role":"user","content":"hi"}],"stream":true}"#
@@ -61,7 +74,9 @@ async fn a_payload_is_sent_byte_by_byte() {
 #[tokio::test(start_paused = true)]
 async fn payloads_of_a_session_follow_each_other() {
     let body = |text: &str| {
-        format!(r#"{{"model":"sim/canary-0.6b","messages":[{{"role":"user","content":"{text}"}}],"stream":true,"max_tokens":2}}"#)
+        format!(
+            r#"{{"model":"sim/canary-0.6b","messages":[{{"role":"user","content":"{text}"}}],"stream":true,"max_tokens":2}}"#
+        )
     };
     let set = format!(
         r#"{{"data":[{{"session_id":"a","payloads":[{},{}]}},{{"session_id":"b","payloads":[{}]}}]}}"#,
@@ -69,11 +84,18 @@ async fn payloads_of_a_session_follow_each_other() {
         body("a2"),
         body("b1")
     );
-    let played = bench(&set, "--num-sessions 2 --connection-reuse-strategy sticky-user-sessions").await;
+    let played = bench(
+        &set,
+        "--num-sessions 2 --connection-reuse-strategy sticky-user-sessions",
+    )
+    .await;
     assert_eq!(played.texts(), ["a1", "a2", "b1"]);
     assert_eq!(played.sent[1].messages(), [("user", "a2")], "each is whole");
     let connections: Vec<usize> = played.sent.iter().map(|sent| sent.connection).collect();
-    assert_eq!(connections[0], connections[1], "a session keeps its connection");
+    assert_eq!(
+        connections[0], connections[1],
+        "a session keeps its connection"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -100,7 +122,10 @@ async fn the_dirt_of_sharegpt_is_left_out_and_told() {
 ]"#;
     let played = bench(set, "--num-sessions 2").await;
     assert_eq!(played.texts(), ["q1", "q\u{fffd}2", "q3"]);
-    assert!(played.sent[0].body["max_tokens"].as_u64() >= Some(3), "as long as it was answered");
+    assert!(
+        played.sent[0].body["max_tokens"].as_u64() >= Some(3),
+        "as long as it was answered"
+    );
     let notes = &played.report.files[0].notes;
     assert_eq!(notes.len(), 6, "{notes:?}");
     assert_eq!(played.report.files[0].bad_rows, 0);
