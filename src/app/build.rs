@@ -23,7 +23,7 @@ use super::join::{Join, Known};
 use super::lanes::{Lane, Lanes, Load};
 use super::ledger::Ledger;
 use super::streams::{StreamPlan, headers, loops, streams};
-use super::tokenizers::load_all;
+use super::tokenizers::{Tokenizers, load_all, measure};
 use super::{App, Extent, Outputs, Setup};
 use crate::aggregate::{Live, SampleRing, StreamRules, SummaryBuilder};
 use crate::client::Cancel;
@@ -105,10 +105,12 @@ impl App {
         let shared = shared(&config, anchor, (records, measuring));
         let slots = slots(&config, anchor);
         let loads = loads(&config);
+        let tokenizers = load_all(&config)?;
         let parts = Parts {
             shared: &shared,
             connect: &connect,
             targets: (&slots, &loads),
+            tokenizers: &tokenizers,
             seed,
             extent,
         };
@@ -122,6 +124,7 @@ impl App {
             plans: &plans,
             anchor,
             own: &own,
+            tokenizers: &tokenizers,
         };
         let ledgers = dispatches.iter().map(|dispatch| dispatch.ledger.clone());
         let (join, exporters) = joining.stage(ledgers.collect())?;
@@ -196,6 +199,7 @@ struct Joining<'j> {
     plans: &'j [StreamPlan<'j>],
     anchor: TimeAnchor,
     own: &'j SelfMetrics,
+    tokenizers: &'j Tokenizers,
 }
 
 impl Joining<'_> {
@@ -228,7 +232,7 @@ impl Joining<'_> {
                 .collect(),
             outlets,
             ledgers,
-            tokenizers: load_all(config)?,
+            tokenizers: self.tokenizers.clone(),
         };
         Ok((join, exporters))
     }
@@ -240,6 +244,7 @@ struct Parts<'s> {
     connect: &'s Arc<dyn Connect>,
     /// Slots per target, and what is in flight at each of its addresses.
     targets: (&'s [Slots], &'s [Vec<Load>]),
+    tokenizers: &'s Tokenizers,
     seed: u64,
     extent: Extent,
 }
@@ -260,9 +265,11 @@ impl Parts<'_> {
         } = first;
         let anchor = self.shared.anchor;
         let (slots, loads) = self.targets;
+        let of_address = probe.workload.cache.all().len();
+        let loads = loads[stream.target_index].iter();
         let lanes = plans
             .iter()
-            .zip(&loads[stream.target_index])
+            .zip(loads.flat_map(|load| std::iter::repeat_n(load, of_address)))
             .map(|(plan, load)| {
                 Ok(Lane {
                     stream: Arc::clone(&plan.stream),
@@ -271,11 +278,15 @@ impl Parts<'_> {
                 })
             })
             .collect::<anyhow::Result<Vec<_>>>()?;
-        let (supply, task) = self.supply(probe, stream)?;
+        let (supply, task) = self.supply(first)?;
         feeds.extend(task);
         Ok(Dispatch {
             shared: self.shared.clone(),
-            lanes: Lanes::new(lanes, target.balance, seeded(self.seed, stream, 2)),
+            lanes: Lanes::new(
+                (lanes, of_address),
+                target.balance,
+                seeded(self.seed, stream, 2),
+            ),
             phases: self.phases(probe, stream),
             rules: Rules {
                 when_full: probe.when_full,
@@ -290,17 +301,21 @@ impl Parts<'_> {
     }
 
     /// Where the prompts of `probe` come from, and what reads them if a file has more of them.
-    fn supply(
-        &self,
-        probe: &ProbeConfig,
-        stream: &Stream,
-    ) -> anyhow::Result<(Supply, Option<FeedTask>)> {
+    fn supply(&self, plan: &StreamPlan<'_>) -> anyhow::Result<(Supply, Option<FeedTask>)> {
+        let StreamPlan {
+            stream,
+            probe,
+            target,
+            ..
+        } = plan;
         let sources = Sources {
             seeded: seeded(self.seed, stream, 1),
             fresh: rand::make_rng(),
         };
         let Some(file) = probe.workload.file() else {
-            let workload = Workload::new(&probe.workload, sources);
+            let tokenizer = self.tokenizers[stream.target_index].as_ref();
+            let measure = measure(probe, (stream.target_index, target), tokenizer)?;
+            let workload = Workload::new(&probe.workload, measure, sources);
             return Ok((Supply::made(workload), None));
         };
         let timing = Timing {

@@ -9,7 +9,7 @@ use super::build::{fresh_ids, poll, unseeded, unseeded_file};
 use super::discover::{DiscoverError, served};
 use super::feed::{Feed, FileReader, Timing};
 use super::streams::{StreamPlan, loops, streams};
-use super::tokenizers::{load, recount};
+use super::tokenizers::{load, measure, recount};
 use crate::aggregate::SampleRing;
 use crate::client::{Call, Cancel, Client};
 use crate::clock::TimeAnchor;
@@ -68,6 +68,12 @@ pub async fn check_target(
         return Ok(None);
     };
     let target = plans[0].target;
+    // Of a pair the cold half: the other one is nothing without it.
+    let first = plans[0].stream.cache;
+    let plans: Vec<_> = plans
+        .iter()
+        .filter(|plan| plan.stream.cache == first)
+        .collect();
     // First, so that what cannot be used is told as such.
     let clients = plans
         .iter()
@@ -108,8 +114,19 @@ pub async fn check_target(
     }
     let mut requests = Vec::new();
     for (plan, client) in plans.iter().zip(&clients) {
-        let mut observed = ask(plan, (client, anchor), &ring).await?;
-        recount(tokenizer.as_ref(), &mut observed.record);
+        let tokenizer = tokenizer.as_ref();
+        let prompt = match plan.probe.workload.file() {
+            Some(file) => first_prompt(file).await?,
+            None => {
+                let measure = measure(plan.probe, (target_index, target), tokenizer)?;
+                Workload::new(&plan.probe.workload, measure, unseeded()).prompt(None)
+            }
+        };
+        let mut observed = ask(plan, (client, prompt), anchor, &ring).await;
+        recount(
+            tokenizer.map(|tokenizer| &**tokenizer),
+            &mut observed.record,
+        );
         requests.push(CheckedRequest {
             observed,
             stall: plan.probe.stall,
@@ -121,22 +138,19 @@ pub async fn check_target(
 /// One request of the stream of `plan`.
 async fn ask(
     plan: &StreamPlan<'_>,
-    (client, anchor): (&Client, TimeAnchor),
+    (client, prompt): (&Client, Prompt),
+    anchor: TimeAnchor,
     ring: &SampleRing,
-) -> anyhow::Result<Observed> {
-    let prompt = match plan.probe.workload.file() {
-        Some(file) => first_prompt(file).await?,
-        None => Workload::new(&plan.probe.workload, unseeded()).prompt(),
-    };
+) -> Observed {
     let now = anchor.now();
     let mut record = RequestRecord::due(0, Arc::clone(&plan.stream), fresh_ids(), now);
     record.timeline.slot_free = Some(now);
     let call = Call::new(record, prompt);
     let record = client.send(call, &Cancel::default()).await;
-    Ok(Observed {
+    Observed {
         record,
         at_intended: ring.at(now, ASIDE),
-    })
+    }
 }
 
 /// What the file of a probe sends first.

@@ -6,6 +6,7 @@
 //! the refusal is the server's doing only if we came to the arrival in time.
 //! A closed loop takes its slots first and is due then.
 
+mod calibrate;
 mod gate;
 mod pacer;
 mod phase;
@@ -121,6 +122,11 @@ impl Dispatch {
         let mut pacer = Pacer::new(anchor);
         let mut line = Line::default();
         let mut lingering = Vec::new();
+        tokio::select! {
+            biased;
+            () = stop.stopped() => {}
+            () = self.calibrate() => {}
+        }
         let mut start = anchor.now();
         while let Some(plan) = self.phases.pop_front() {
             let mut phase = plan.begin(&self.shared, &self.rules, start);
@@ -158,7 +164,7 @@ impl Dispatch {
             } else {
                 self.ledger.next_due(arrival.intended);
             }
-            self.supply.draw();
+            self.supply.draw(arrival.turn.map(|turn| turn.session));
             if !self.is_due(arrival.intended, pacer).await {
                 return;
             }
@@ -190,7 +196,7 @@ impl Dispatch {
     }
 
     async fn run_closed(&mut self, phase: &mut Phase) {
-        self.supply.draw();
+        self.supply.draw(None);
         while self.has_more(phase.rest()).await
             && let Some((held, free)) = phase.gate.enter_closed().await
         {
@@ -201,7 +207,7 @@ impl Dispatch {
                 return;
             };
             due.go(held, arrival.intended);
-            self.supply.draw();
+            self.supply.draw(None);
         }
     }
 
@@ -282,9 +288,10 @@ impl Dispatch {
         let ids = next_ids(&mut self.ids);
         let lane = self.lanes.pick();
         let intended = arrival.intended;
+        let turn_of = arrival.turn.map(|turn| turn.session);
         let mut record = RequestRecord::due(sequence, Arc::clone(&lane.stream), ids, intended);
         record.phase.clone_from(&phase.tag);
-        let script = self.supply.take()?;
+        let script = self.supply.take(turn_of)?;
         let closed_loop = phase.schedule.is_closed_loop();
         let give_up = phase.give_up();
         let (prompt, then) = {
@@ -307,7 +314,7 @@ impl Dispatch {
             closed_loop,
             session: match &then {
                 Some(session) => Some(session.number()),
-                None => arrival.turn.map(|turn| turn.session),
+                None => turn_of,
             },
             then,
             give_up,

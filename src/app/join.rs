@@ -9,11 +9,10 @@ use tokio::sync::mpsc;
 use tokio::time::{MissedTickBehavior, interval};
 
 use super::ledger::Ledger;
-use super::tokenizers::recount;
+use super::tokenizers::{Tokenizers, recount};
 use crate::aggregate::{Live, SampleRing, Summary, SummaryBuilder};
 use crate::clock::TimeAnchor;
 use crate::export::offer;
-use crate::load::workload::Tokenizer;
 use crate::measurement::{Observed, RequestRecord, Sample};
 use crate::telemetry::ExportCounters;
 
@@ -64,7 +63,7 @@ pub(super) struct Join {
     pub(super) outlets: Vec<Outlet>,
     pub(super) ledgers: Vec<Ledger>,
     /// Per target, in the order of targets.
-    pub(super) tokenizers: Vec<Option<Tokenizer>>,
+    pub(super) tokenizers: Tokenizers,
 }
 
 impl Join {
@@ -101,7 +100,7 @@ impl Join {
 
     async fn record(&mut self, mut record: RequestRecord) {
         let tokenizer = self.tokenizers.get(record.stream.target_index);
-        recount(tokenizer.and_then(Option::as_ref), &mut record);
+        recount(tokenizer.and_then(Option::as_deref), &mut record);
         let at_intended = self
             .known
             .get(record.stream.target_index)

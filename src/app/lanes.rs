@@ -2,7 +2,8 @@
 //!
 //! Each is a stream of its own, with a client and connections of its own. Which one an arrival
 //! goes to is known when it is due, so that a refusal belongs to the stream it hurt. Requests in
-//! flight are counted per address over all probes of its target.
+//! flight are counted per address over all probes of its target. Where requests are paired, an
+//! address is two streams, cold and warm, and takes two arrivals in a row.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -51,17 +52,27 @@ impl Drop for Flight {
 /// All addresses of a target, and how one is picked.
 pub(super) struct Lanes {
     all: Vec<Lane>,
+    /// Lanes of one address, which follow each other.
+    of_address: usize,
+    /// The next lane of an address whose turn is not over.
+    begun: Option<usize>,
     balance: Balance,
-    /// Position of the next in turn.
+    /// Position of the next address in turn.
     turn: usize,
     random: StdRng,
 }
 
 impl Lanes {
-    /// At least one of `lanes` must be given.
-    pub(super) const fn new(lanes: Vec<Lane>, balance: Balance, random: StdRng) -> Self {
+    /// At least one of `lanes` must be given, `of_address` for each address.
+    pub(super) fn new(
+        (lanes, of_address): (Vec<Lane>, usize),
+        balance: Balance,
+        random: StdRng,
+    ) -> Self {
         Self {
             all: lanes,
+            of_address,
+            begun: None,
             balance,
             turn: 0,
             random,
@@ -70,22 +81,33 @@ impl Lanes {
 
     /// The one that comes next, as far as that is known now.
     pub(super) fn upcoming(&self) -> &Lane {
-        &self.all[self.turn]
+        let first = self.turn * self.of_address;
+        &self.all[self.begun.unwrap_or(first)]
     }
 
     /// Where the arrival that is due now goes.
     pub(super) fn pick(&mut self) -> Lane {
-        let count = self.all.len();
-        let picked = match self.balance {
+        let lane = match self.begun.take() {
+            Some(lane) => lane,
+            None => self.pick_address() * self.of_address,
+        };
+        let next = lane + 1;
+        self.begun = (!next.is_multiple_of(self.of_address)).then_some(next);
+        self.all[lane].clone()
+    }
+
+    fn pick_address(&mut self) -> usize {
+        let addresses = self.all.chunks(self.of_address);
+        let count = addresses.len();
+        match self.balance {
             Balance::RoundRobin => {
                 let turn = self.turn;
                 self.turn = (turn + 1) % count;
                 turn
             }
             Balance::Random => self.random.random_range(0..count),
-            Balance::LeastInFlight => least(self.all.iter().map(|lane| lane.load.now())),
-        };
-        self.all[picked].clone()
+            Balance::LeastInFlight => least(addresses.map(|lanes| lanes[0].load.now())),
+        }
     }
 }
 

@@ -25,6 +25,8 @@ pub struct SimulatePlan {
     pub max_running: Option<usize>,
     /// Name of the model; `None`: the simulator's own.
     pub model: Option<String>,
+    /// Tokens that its chat template puts before each message.
+    pub template_tokens: u32,
     /// Seed of everything drawn.
     pub seed: u64,
     /// File that gets the clock before each write.
@@ -48,6 +50,20 @@ pub enum Speed {
 }
 
 impl SimulatePlan {
+    /// A server of this speed with defaults for the rest, seed 0.
+    #[must_use]
+    pub const fn new(listen: SocketAddr, speed: Speed) -> Self {
+        Self {
+            listen,
+            speed,
+            max_running: None,
+            model: None,
+            template_tokens: 0,
+            seed: 0,
+            log_times: None,
+        }
+    }
+
     /// The simulator's configuration.
     #[must_use]
     pub fn config(&self) -> SimulatorConfig {
@@ -61,6 +77,7 @@ impl SimulatePlan {
         }
         let mut config = SimulatorConfig::new(profile);
         config.seed = self.seed;
+        config.template_tokens = self.template_tokens;
         config.log_times.clone_from(&self.log_times);
         if let Some(model) = &self.model {
             config.model.clone_from(model);
@@ -117,13 +134,11 @@ mod tests {
 
     #[tokio::test]
     async fn it_answers_over_tcp_until_it_is_stopped() {
+        let listen = SocketAddr::from(([127, 0, 0, 1], 0));
         let plan = SimulatePlan {
-            listen: SocketAddr::from(([127, 0, 0, 1], 0)),
-            speed: Speed::Instant,
             max_running: Some(4),
             model: Some("m".to_owned()),
-            seed: 1,
-            log_times: None,
+            ..SimulatePlan::new(listen, Speed::Instant)
         };
         let (tell, told) = oneshot::channel();
         let (stop, stopped) = oneshot::channel();
@@ -146,14 +161,8 @@ mod tests {
     #[tokio::test]
     async fn a_taken_port_is_named() {
         let taken = TcpListener::bind(("127.0.0.1", 0)).await.expect("a port");
-        let plan = SimulatePlan {
-            listen: taken.local_addr().expect("it is bound"),
-            speed: Speed::Demo,
-            max_running: None,
-            model: None,
-            seed: 0,
-            log_times: None,
-        };
+        let listen = taken.local_addr().expect("it is bound");
+        let plan = SimulatePlan::new(listen, Speed::Demo);
         let address = plan.listen.to_string();
         let error = simulate(plan, |_| {}, std::future::pending()).await;
         let error = format!("{:#}", error.expect_err("the port is taken"));

@@ -1,4 +1,5 @@
-//! The streams of a configuration: each probe against each address of each of its targets.
+//! The streams of a configuration: each probe against each address of each of its targets, for
+//! each cache mode that there are requests of.
 
 use std::path::PathBuf;
 use std::ptr;
@@ -11,7 +12,7 @@ use hyper::header::{HeaderName, HeaderValue};
 use crate::client::{Client, ClientSetup, Protocol};
 use crate::clock::TimeAnchor;
 use crate::config::{BaseUrl, Config, ProbeConfig, TargetConfig, TlsConfig};
-use crate::measurement::{Stream, StreamId};
+use crate::measurement::{CacheMode, Stream, StreamId};
 use crate::transport::{Connect, Endpoint, EndpointError};
 
 /// What the operator wrote about a target cannot be used, as it turned out when its parts were
@@ -44,7 +45,7 @@ pub(super) struct StreamPlan<'c> {
 }
 
 /// The streams of a configuration. Those of one probe and one target follow each other, in the
-/// order of the target's addresses.
+/// order of the target's addresses; of each address the cold one comes before the warm one.
 pub(super) fn streams(config: &Config) -> anyhow::Result<Vec<StreamPlan<'_>>> {
     let mut plans: Vec<StreamPlan<'_>> = Vec::new();
     for probe in &config.probes {
@@ -55,11 +56,13 @@ pub(super) fn streams(config: &Config) -> anyhow::Result<Vec<StreamPlan<'_>>> {
                 .enumerate()
                 .find(|(_, target)| target.name == *name)
                 .with_context(|| format!("probe `{}` names no target `{name}`", probe.name))?;
-            for url in &target.urls {
+            let modes = probe.workload.cache.all();
+            let urls = target.urls.iter();
+            for (url, cache) in urls.flat_map(|url| modes.iter().map(move |mode| (url, *mode))) {
                 let id = u16::try_from(plans.len()).context("more than 65536 streams")?;
                 let at = (StreamId(id), target_index);
                 plans.push(StreamPlan {
-                    stream: Arc::new(stream(at, (probe, target), url)),
+                    stream: Arc::new(stream(at, (probe, target), (url, cache))),
                     probe,
                     target,
                     url,
@@ -73,7 +76,7 @@ pub(super) fn streams(config: &Config) -> anyhow::Result<Vec<StreamPlan<'_>>> {
 fn stream(
     (id, target_index): (StreamId, usize),
     (probe, target): (&ProbeConfig, &TargetConfig),
-    url: &BaseUrl,
+    (url, cache): (&BaseUrl, CacheMode),
 ) -> Stream {
     let model = target.model.as_deref().map(Box::from);
     Stream {
@@ -83,7 +86,7 @@ fn stream(
         endpoint: url.to_string().into(),
         probe: probe.name.as_str().into(),
         api: target.api,
-        cache: probe.workload.cache,
+        cache,
         connection: probe.connection,
         streaming: probe.streaming && target.api.can_stream(),
         closed_loop: probe.is_closed_loop(),

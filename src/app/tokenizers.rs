@@ -2,17 +2,21 @@
 //! the runtime that does not measure.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use super::streams::UnusableTarget;
-use crate::config::{Config, TargetConfig, TokenizerConfig};
-use crate::load::workload::{Pattern, Tokenizer};
+use crate::config::{Config, Counting, ProbeConfig, PromptSource, TargetConfig, TokenizerConfig};
+use crate::load::workload::{Measure, Pattern, Tokenizer};
 use crate::measurement::{RequestRecord, TokenSource};
 
 /// Largest file; the largest vocabularies of today take a tenth of it.
 const LARGEST: u64 = 256 << 20;
 
 /// The tokenizer of each target that has one, in the order of targets.
-pub(super) fn load_all(config: &Config) -> Result<Vec<Option<Tokenizer>>, UnusableTarget> {
+pub(super) type Tokenizers = Vec<Option<Arc<Tokenizer>>>;
+
+/// Reads the tokenizers of all targets.
+pub(super) fn load_all(config: &Config) -> Result<Tokenizers, UnusableTarget> {
     let targets = config.targets.iter().enumerate();
     targets.map(load).collect()
 }
@@ -20,20 +24,50 @@ pub(super) fn load_all(config: &Config) -> Result<Vec<Option<Tokenizer>>, Unusab
 /// The tokenizer of the target at `index`, if it has one.
 pub(super) fn load(
     (index, target): (usize, &TargetConfig),
-) -> Result<Option<Tokenizer>, UnusableTarget> {
+) -> Result<Option<Arc<Tokenizer>>, UnusableTarget> {
     let Some(config) = &target.tokenizer else {
         return Ok(None);
     };
-    made(config).map(Some).map_err(|what| UnusableTarget {
-        index,
-        key: match config {
-            TokenizerConfig::Words => "tokenizer",
-            TokenizerConfig::Json(_) => "tokenizer.json",
-            TokenizerConfig::Tiktoken(_) => "tokenizer.tiktoken",
-        },
-        what,
-        wanted: "`words`, the `tokenizer.json` of a model, or a file of tiktoken ranks",
-    })
+    made(config)
+        .map(Arc::new)
+        .map(Some)
+        .map_err(|what| UnusableTarget {
+            index,
+            key: match config {
+                TokenizerConfig::Words => "tokenizer",
+                TokenizerConfig::Json(_) => "tokenizer.json",
+                TokenizerConfig::Tiktoken(_) => "tokenizer.tiktoken",
+            },
+            what,
+            wanted: "`words`, the `tokenizer.json` of a model, or a file of tiktoken ranks",
+        })
+}
+
+/// How the prompts of `probe` to the target at `index` are counted, whose tokenizer is `tokenizer`.
+pub(super) fn measure(
+    probe: &ProbeConfig,
+    (index, target): (usize, &TargetConfig),
+    tokenizer: Option<&Arc<Tokenizer>>,
+) -> Result<Measure, UnusableTarget> {
+    let of_file = tokenizer.filter(|_| {
+        let tokenizer = target.tokenizer.as_ref();
+        tokenizer.is_some_and(|config| *config != TokenizerConfig::Words)
+    });
+    let PromptSource::Synthetic(synthetic) = &probe.workload.source else {
+        return Ok(Measure::default());
+    };
+    match (synthetic.count, of_file) {
+        (Counting::Auto | Counting::Tokenizer, Some(tokenizer)) => {
+            Ok(Measure::Exact(Arc::clone(tokenizer)))
+        }
+        (Counting::Tokenizer, None) => Err(UnusableTarget {
+            index,
+            key: "tokenizer",
+            what: format!("probe `{}` counts its prompts with it", probe.name),
+            wanted: "the `tokenizer.json` of the model, or a file of tiktoken ranks",
+        }),
+        (Counting::Auto | Counting::Words | Counting::Server, _) => Ok(Measure::default()),
+    }
 }
 
 fn made(config: &TokenizerConfig) -> Result<Tokenizer, String> {

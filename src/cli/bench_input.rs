@@ -7,9 +7,10 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::bench_prompt::Prompts;
 use crate::app::{Look, look};
 use crate::config::{
-    Arrivals, Pauses, PhaseConfig, PromptFile, PromptSource, Replay, Replies, Sampling,
+    Arrivals, CacheModes, Pauses, PhaseConfig, PromptFile, PromptSource, Replay, Replies, Sampling,
     WorkloadConfig,
 };
 use crate::measurement::CacheMode;
@@ -34,12 +35,41 @@ pub(super) enum Answers {
     Recorded,
 }
 
+/// Flags that say what prompts of our own making are like.
+const NOT_BESIDE: [&str; 20] = [
+    "isl",
+    "isl_stddev",
+    "osl_stddev",
+    "seq_dist",
+    "random_range_ratio",
+    "prompt_style",
+    "cache",
+    "cache_salt",
+    "prompt_count",
+    "system_prompt",
+    "shared_system_prompt_length",
+    "user_context_prompt_length",
+    "num_prefix_prompts",
+    "prefix_prompt_length",
+    "image_width_mean",
+    "image_height_mean",
+    "image_batch_size",
+    "audio_length_mean",
+    "audio_batch_size",
+    "tools",
+];
+
 /// The file that prompts come from.
 #[derive(Debug, clap::Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(super) struct Input {
     /// File of prompts: a data set or a trace, also packed with gzip or zstd.
-    #[arg(long = "input-file", id = "input_file", value_name = "FILE")]
+    #[arg(
+        long = "input-file",
+        id = "input_file",
+        value_name = "FILE",
+        conflicts_with_all = NOT_BESIDE
+    )]
     path: Option<PathBuf>,
     /// Format of the file [default: what its first row shows].
     #[arg(long, value_name = "NAME", requires = "input_file")]
@@ -112,16 +142,16 @@ pub(super) struct Chosen {
 }
 
 impl Input {
-    /// The file these flags name, if they do. `osl` are the output tokens where a row does not
-    /// say; `is_paced` if other flags say when requests are due.
+    /// The file these flags name, if they do. Of `prompts` the output tokens count where a row
+    /// does not say; `is_paced` if other flags say when requests are due.
     pub(super) fn chosen(
         &self,
-        (osl, is_paced): (Option<u32>, bool),
+        (prompts, is_paced): (&Prompts, bool),
     ) -> Result<Option<Chosen>, String> {
         let Some(path) = &self.path else {
             return Ok(None);
         };
-        let file = self.file(path.clone(), osl);
+        let file = self.file(path.clone(), prompts.output_beside_file()?);
         let Look {
             format,
             reason,
@@ -151,7 +181,8 @@ impl Input {
             fixed: is_fixed.then(|| self.replay()),
             workload: WorkloadConfig {
                 source: PromptSource::File(file),
-                cache: CacheMode::Cold,
+                cache: CacheModes::Only(CacheMode::Cold),
+                cache_salt: false,
             },
         }))
     }

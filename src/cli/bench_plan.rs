@@ -6,13 +6,14 @@ use std::time::Duration;
 
 use super::bench_input::{Chosen, Input};
 use super::bench_load::Shape;
+use super::bench_prompt::Prompts;
 use crate::app::Extent;
 use crate::config::{
     Balance, BaseUrl, Config, DEFAULT_STALL, ExportConfig, GovernorConfig, Limits, NetworkConfig,
     PhaseConfig, ProbeConfig, RequestConfig, Secret, ServerMetrics, TargetConfig, WhenFull,
     WorkloadConfig, wrong_path,
 };
-use crate::measurement::{Api, CacheMode, ConnectionPolicy};
+use crate::measurement::{Api, ConnectionPolicy};
 
 /// When a request is given up.
 const TOTAL: Duration = Duration::from_mins(10);
@@ -83,12 +84,8 @@ pub(super) struct Load {
     pub(super) shape: Shape,
     #[command(flatten)]
     pub(super) input: Input,
-    /// Prompt tokens.
-    #[arg(long, default_value_t = 550, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
-    pub(super) isl: u32,
-    /// Output tokens to ask for; absent: as many as the server likes.
-    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
-    pub(super) osl: Option<u32>,
+    #[command(flatten)]
+    pub(super) prompts: Prompts,
     /// Seed of arrivals and prompts; drawn and printed if absent.
     #[arg(long, value_name = "N")]
     pub(super) random_seed: Option<u64>,
@@ -165,9 +162,11 @@ impl Load {
         let streaming = self.is_streaming();
         let mut phases = self.shape.phases(streaming)?;
         let paced = self.shape.is_paced();
-        let chosen = self.input.chosen((self.osl, paced))?;
+        let mut workload = self.prompts.workload()?;
+        let chosen = self.input.chosen((&self.prompts, paced))?;
         if let Some(chosen) = &chosen {
             chosen.apply(&mut phases, (self.shape.has_end(), self.shape.concurrency))?;
+            workload.clone_from(&chosen.workload);
         }
         let in_flight = Shape::in_flight(&phases);
         Ok(Plan {
@@ -175,7 +174,7 @@ impl Load {
                 seed: self.random_seed,
                 drain: Duration::from_secs(4),
                 targets: vec![self.target(urls)],
-                probes: vec![self.probe(phases, chosen.as_ref())],
+                probes: vec![self.probe(phases, workload)],
                 governor: GovernorConfig {
                     requests_per_day: None,
                     tokens_per_day: None,
@@ -258,7 +257,7 @@ impl Load {
                 extra: self.extra_inputs.iter().flat_map(Clone::clone).collect(),
                 ..RequestConfig::default()
             },
-            tokenizer: None,
+            tokenizer: self.prompts.tokenizer(),
             model: self.model.clone(),
             api_key: self.api_key.as_deref().map(Secret::new),
             headers: Vec::new(),
@@ -267,7 +266,7 @@ impl Load {
         }
     }
 
-    fn probe(&self, phases: Vec<PhaseConfig>, chosen: Option<&Chosen>) -> ProbeConfig {
+    fn probe(&self, phases: Vec<PhaseConfig>, workload: WorkloadConfig) -> ProbeConfig {
         ProbeConfig {
             name: "bench".to_owned(),
             targets: vec!["bench".to_owned()],
@@ -279,10 +278,7 @@ impl Load {
                 Reuse::StickyUserSessions => ConnectionPolicy::PerSession,
             },
             phases,
-            workload: chosen.map_or_else(
-                || WorkloadConfig::synthetic(self.isl, self.osl, CacheMode::Cold),
-                |chosen| chosen.workload.clone(),
-            ),
+            workload,
             limits: Limits {
                 connect: TOTAL,
                 first_token: None,
@@ -320,6 +316,7 @@ mod tests {
 
     use super::*;
     use crate::config::Arrivals;
+    use crate::measurement::CacheMode;
 
     #[derive(Parser)]
     struct Flags {

@@ -37,12 +37,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     let anchor = TimeAnchor::start();
     let seed = args.seed.unwrap_or_else(draw_seed);
     let simulated = Simulated::start(SimulatePlan {
-        listen: (Ipv4Addr::LOCALHOST, 0).into(),
-        speed: Speed::Demo,
-        max_running: None,
-        model: None,
         seed,
-        log_times: None,
+        ..SimulatePlan::new((Ipv4Addr::LOCALHOST, 0).into(), Speed::Demo)
     })?;
     runtimes.other.block_on(async {
         let listener = match page(args.port).await {

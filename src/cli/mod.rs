@@ -13,6 +13,7 @@ mod bench_files;
 mod bench_input;
 mod bench_load;
 mod bench_plan;
+mod bench_prompt;
 mod bench_warm_up;
 mod check;
 mod demo;

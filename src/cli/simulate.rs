@@ -32,6 +32,9 @@ pub(super) struct SimulateArgs {
     /// Name of the model served
     #[arg(long, value_name = "NAME")]
     model: Option<String>,
+    /// Tokens that the chat template puts before each message
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    template_tokens: u32,
     /// Seed of everything drawn
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
@@ -74,6 +77,7 @@ impl SimulateArgs {
             speed,
             max_running: self.max_running.map(NonZeroUsize::get),
             model: self.model.clone(),
+            template_tokens: self.template_tokens,
             seed: self.seed,
             log_times: self.log_times.clone(),
         })

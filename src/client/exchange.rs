@@ -145,6 +145,7 @@ impl Client {
         record.tokens = TokenCounts {
             requested_input: prompt.input_tokens,
             requested_output: prompt.output_tokens,
+            requested_cached: prompt.shared_tokens,
             ..TokenCounts::default()
         };
         let room = prompt

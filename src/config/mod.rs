@@ -10,6 +10,7 @@ mod diagnostic;
 mod given;
 mod keys;
 mod layers;
+mod lengths;
 mod load;
 mod model;
 mod prompt_file;
@@ -24,6 +25,7 @@ pub use arrivals::{
 };
 pub use check::wrong_path;
 pub use diagnostic::{Diagnostic, Diagnostics, Origin, Problem};
+pub use lengths::{Lengths, MOST_LENGTH, SizePair, SizePairs};
 pub use load::{FlagOverride, Format, environment, from_text, load, place};
 pub use model::{
     AddressFamily, Balance, Config, DEFAULT_STALL, ExportConfig, FilesConfig, GovernorConfig,
@@ -33,7 +35,10 @@ pub use model::{
 };
 pub use prompt_file::{Pauses, PromptFile, Replies, Sampling};
 pub use url::{BaseUrl, Scheme, UrlError};
-pub use workload::{PromptSource, Synthetic, WorkloadConfig};
+pub use workload::{
+    Audio, CacheModes, Counting, Images, PrefixPool, PromptSource, Sizes, Synthetic, SystemPrompt,
+    TextStyle, WorkloadConfig,
+};
 
 #[cfg(test)]
 mod tests;

@@ -270,7 +270,7 @@ c.yaml:8: `probes[0].arrivals.concurrency`: out of range
   hint: raise `governor.in_flight`
 c.yaml:9: `probes[0].workload.synthetic.input_tokens`: out of range
   given: `16`
-  wanted: more than `16` for `cache: warm`
+  wanted: more than `16` for `cache: warm` and `cache: paired`
   hint: the last 16 tokens of a warm prompt are always new
 c.yaml:10: `probes[1].name`: given twice
   given: `p`
@@ -287,7 +287,7 @@ c.yaml:13: `probes[1].workload.synthetic.input_tokens`: out of range
   given: `0`
   wanted: from `1` to `1000000`
 c.yaml:13: `probes[1].workload.synthetic.output_tokens`: missing
-  wanted: a whole number of tokens from `1` to `1000000`",
+  wanted: a number of tokens from `1` to `1000000`, or lengths as in `normal(512, 64)`",
     );
 }
 
@@ -307,12 +307,8 @@ fn what_is_planned_is_refused_and_not_ignored() {
             with_probe(&format!("{GOOD}\n  expect: {{}}")),
         ),
         (
-            "probes[0].workload.cache",
-            with_probe(&GOOD.replace("} }", "}, cache: paired }")),
-        ),
-        (
-            "probes[0].workload.dataset",
-            with_probe(&GOOD.replace("} }", "}, dataset: x }")),
+            "probes[0].workload.questions",
+            with_probe(&GOOD.replace("} }", "}, questions: x }")),
         ),
         (
             "probes[0].arrivals.process",

@@ -142,6 +142,7 @@ struct Tokens {
     source: Option<TokenSource>,
     requested_input: Option<u32>,
     requested_output: Option<u32>,
+    requested_cached: Option<u32>,
 }
 
 #[derive(Serialize)]
@@ -299,6 +300,7 @@ impl Tokens {
             source: tokens.source,
             requested_input: tokens.requested_input,
             requested_output: tokens.requested_output,
+            requested_cached: tokens.requested_cached,
         }
     }
 }
@@ -340,7 +342,7 @@ mod tests {
 "times_ms":{"sent":0.1,"headers":9.8,"first_byte":9.9,"first_event":10.0,"ttft":10.2,"ttfo":12.0,"last_token":43.0,"end":43.4},
 "itl_ms":8.2,"first_chunk":"assumed","max_gap_ms":30.0,"stalls":1,"chunk_gaps_ms":[1.8,1.0,30.0],
 "service_time_ms":43.0,"response_time_ms":45.25,
-"tokens":{"input":130,"output":5,"reasoning":1,"cached":0,"source":"usage","requested_input":128,"requested_output":64},
+"tokens":{"input":130,"output":5,"reasoning":1,"cached":0,"source":"usage","requested_input":128,"requested_output":64,"requested_cached":null},
 "chunks":4,"choices":null,"bytes":31244,"outcome":"ok","http_status":200,"finish_reason":"length","error":null,"certificate_expiry_unix":null,
 "server":{"intended":{"running":3.0,"waiting":0.0,"kv_usage":0.41,"age_ms":180.5},"first_token":null,"end":null},"gpu":null,"phase":null,"phase_kind":"profiling"}"#,
         );
@@ -359,7 +361,7 @@ mod tests {
 "times_ms":{"sent":null,"headers":null,"first_byte":null,"first_event":null,"ttft":null,"ttfo":null,"last_token":null,"end":null},
 "itl_ms":null,"first_chunk":null,"max_gap_ms":null,"stalls":null,"chunk_gaps_ms":[],
 "service_time_ms":null,"response_time_ms":null,
-"tokens":{"input":null,"output":null,"reasoning":null,"cached":null,"source":null,"requested_input":null,"requested_output":null},
+"tokens":{"input":null,"output":null,"reasoning":null,"cached":null,"source":null,"requested_input":null,"requested_output":null,"requested_cached":null},
 "chunks":null,"choices":null,"bytes":null,"outcome":"refused","http_status":null,"finish_reason":null,"error":null,"certificate_expiry_unix":null,
 "server":{"intended":null,"first_token":null,"end":null},"gpu":null,"phase":null,"phase_kind":"profiling"}"#,
         );
@@ -378,7 +380,7 @@ mod tests {
 "times_ms":{"sent":null,"headers":null,"first_byte":null,"first_event":null,"ttft":null,"ttfo":null,"last_token":null,"end":0.9},
 "itl_ms":null,"first_chunk":null,"max_gap_ms":null,"stalls":null,"chunk_gaps_ms":[],
 "service_time_ms":null,"response_time_ms":null,
-"tokens":{"input":null,"output":null,"reasoning":null,"cached":null,"source":null,"requested_input":128,"requested_output":64},
+"tokens":{"input":null,"output":null,"reasoning":null,"cached":null,"source":null,"requested_input":128,"requested_output":64,"requested_cached":null},
 "chunks":0,"choices":null,"bytes":0,"outcome":"connect","http_status":null,"finish_reason":null,"error":{"kind":"connection refused","message":"tcp connect: \"refused\""},"certificate_expiry_unix":null,
 "server":{"intended":null,"first_token":null,"end":null},"gpu":null,"phase":null,"phase_kind":"profiling"}"#,
         );
@@ -397,7 +399,7 @@ mod tests {
 "times_ms":{"sent":0.81,"headers":320.0,"first_byte":320.0,"first_event":null,"ttft":null,"ttfo":null,"last_token":320.1,"end":320.1},
 "itl_ms":null,"first_chunk":null,"max_gap_ms":null,"stalls":null,"chunk_gaps_ms":[],
 "service_time_ms":320.1,"response_time_ms":320.1,
-"tokens":{"input":130,"output":64,"reasoning":null,"cached":null,"source":"usage","requested_input":128,"requested_output":64},
+"tokens":{"input":130,"output":64,"reasoning":null,"cached":null,"source":"usage","requested_input":128,"requested_output":64,"requested_cached":null},
 "chunks":0,"choices":null,"bytes":812,"outcome":"ok","http_status":200,"finish_reason":"stop","error":null,"certificate_expiry_unix":null,
 "server":{"intended":{"running":3.0,"waiting":0.0,"kv_usage":0.41,"age_ms":180.5},"first_token":null,"end":null},"gpu":null,"phase":null,"phase_kind":"profiling"}"#,
         );

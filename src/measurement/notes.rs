@@ -36,11 +36,15 @@ pub enum Note {
     BadStamp,
     /// We noticed late that a limit had passed: what came in time may have been missed.
     LateTimer,
+    /// The prefix cache served less than half of what was sent before.
+    CacheMissed,
+    /// The prefix cache served more than half of a prompt that was new.
+    CacheHit,
 }
 
 impl Note {
     /// Every note.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 16] = [
         Self::Buffered,
         Self::FirstTokenMerged,
         Self::UsageNotCumulative,
@@ -55,6 +59,8 @@ impl Note {
         Self::ContentFilter,
         Self::BadStamp,
         Self::LateTimer,
+        Self::CacheMissed,
+        Self::CacheHit,
     ];
 
     /// The name in records and span attributes.
@@ -75,6 +81,8 @@ impl Note {
             Self::ContentFilter => "content_filter",
             Self::BadStamp => "bad_stamp",
             Self::LateTimer => "late_timer",
+            Self::CacheMissed => "cache_missed",
+            Self::CacheHit => "cache_hit",
         }
     }
 }

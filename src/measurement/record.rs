@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::{Chunks, Notes, Outcome, Phase, RefusedReason, Stream};
+use super::{Chunks, Note, Notes, Outcome, Phase, RefusedReason, Stream};
 use crate::clock::MonoTime;
 
 /// The identifiers that tie a record, its span and the server's log together.
@@ -145,6 +145,10 @@ pub enum FirstChunk {
     Counted,
 }
 
+/// Caches keep whole blocks of up to 64 tokens, and the template of a chat is the same for all:
+/// so few tokens say nothing.
+const SMALL_PREFIX: u32 = 128;
+
 /// Token counts: asked for, and as the server reported them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TokenCounts {
@@ -162,10 +166,31 @@ pub struct TokenCounts {
     pub reasoning_came: bool,
     /// Prompt tokens that came from the prefix cache.
     pub cached: Option<u32>,
+    /// Prompt tokens that a prefix cache can serve, since the stream has sent them before; absent
+    /// where the workload does not know.
+    pub requested_cached: Option<u32>,
     /// Where `output` comes from.
     pub source: Option<TokenSource>,
     /// Tokens in the first token-bearing chunk, where the server said so.
     pub in_first_chunk: Option<u32>,
+}
+
+impl TokenCounts {
+    /// What is odd about what the prefix cache served, if both sides are known: more than half of
+    /// what was sent before was not there, or more than half of what is new was.
+    #[must_use]
+    pub fn cache_note(&self) -> Option<Note> {
+        let (cached, before) = self.cached.zip(self.requested_cached)?;
+        let input = self.input.or(self.requested_input)?;
+        let new = input.saturating_sub(before);
+        if before > SMALL_PREFIX && cached < before / 2 {
+            Some(Note::CacheMissed)
+        } else if new > SMALL_PREFIX && cached.saturating_sub(before) > new / 2 {
+            Some(Note::CacheHit)
+        } else {
+            None
+        }
+    }
 }
 
 /// Which clock the chunk instants were read on.

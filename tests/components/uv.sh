@@ -8,7 +8,7 @@ uv_program() {
         return 0
     fi
     local venv="$COMPONENTS/uv"
-    if [ ! -x "$venv/bin/uv" ]; then
+    if ! "$venv/bin/uv" --version >/dev/null 2>&1; then
         command -v python3 >/dev/null || system_packages "python3" python3 python3-venv
         python3 -c 'import ensurepip, venv' 2>/dev/null || system_packages "python3's venv module" python3-venv
         rm -rf "$venv"
@@ -20,11 +20,13 @@ uv_program() {
 }
 
 # Makes the environment $1 with the packages of the further arguments (arguments of
-# `uv pip install`) and prints its bin folder. Does nothing if they are the same as last time.
+# `uv pip install`) and prints its bin folder. Does nothing if they are the same as last time, and
+# in the same place: an environment that was moved does not run.
 uv_environment() {
     local name=$1 venv="$COMPONENTS/$1" uv start=$SECONDS
     shift
-    if [ "$(cat "$venv/installed.txt" 2>/dev/null)" != "$*" ]; then
+    local wanted="$venv: $*"
+    if [ "$(cat "$venv/installed.txt" 2>/dev/null)" != "$wanted" ]; then
         uv=$(uv_program)
         rm -rf "$venv"
         # Where the system's certificates are: the index may be reached through a mirror.
@@ -36,7 +38,7 @@ uv_environment() {
             missing "$name needs Python 3.11"
         retry 900 "$uv" --quiet pip install --python "$venv/bin/python" "$@" >&2 ||
             missing "$name could not be installed: $*"
-        printf '%s' "$*" >"$venv/installed.txt"
+        printf '%s' "$wanted" >"$venv/installed.txt"
         log "installed $name in $((SECONDS - start)) s: $(du -sh "$venv" | cut -f 1)"
     fi
     echo "$venv/bin"

@@ -52,9 +52,9 @@ impl Supply {
     }
 
     /// Makes the next prompt before it is needed: a long one takes a while.
-    pub(super) fn draw(&mut self) {
+    pub(super) fn draw(&mut self, session: Option<u64>) {
         if let Self::Made { workload, drawn } = self {
-            drawn.get_or_insert_with(|| workload.prompt());
+            drawn.get_or_insert_with(|| workload.prompt(session));
         }
     }
 
@@ -72,11 +72,19 @@ impl Supply {
         }
     }
 
-    /// What is sent next; `None` if a file has no more.
-    pub(super) fn take(&mut self) -> Option<Script> {
+    /// What makes prompts, where they are made.
+    pub(super) fn workload(&mut self) -> Option<&mut Workload> {
+        match self {
+            Self::Made { workload, .. } => Some(workload),
+            Self::Read { .. } => None,
+        }
+    }
+
+    /// What is sent next, in a request of `session`; `None` if a file has no more.
+    pub(super) fn take(&mut self, session: Option<u64>) -> Option<Script> {
         match self {
             Self::Made { workload, drawn } => {
-                let prompt = drawn.take().unwrap_or_else(|| workload.prompt());
+                let prompt = drawn.take().unwrap_or_else(|| workload.prompt(session));
                 Some(Script::single(prompt))
             }
             Self::Read { drawn, .. } => drawn.take(),

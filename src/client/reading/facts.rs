@@ -285,6 +285,9 @@ impl Facts {
         if protocol.asks_exact_length() && self.is_other_length(record) {
             record.notes.add(Note::LengthNotAsked);
         }
+        if let Some(note) = record.tokens.cache_note() {
+            record.notes.add(note);
+        }
         record.error = match record.outcome {
             Outcome::Ok | Outcome::Empty | Outcome::NotAStream => None,
             Outcome::StreamCut => Some(cut_error(ended)),

@@ -8,6 +8,7 @@ mod probe;
 mod prompt_file;
 mod request;
 mod target;
+mod workload;
 
 pub use request::wrong_path;
 

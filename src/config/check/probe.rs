@@ -6,16 +6,13 @@ use super::super::diagnostic::Problem;
 use super::super::given::{Refusal, shown};
 use super::super::keys::{self, nearest};
 use super::super::reader::{Reader, Section};
-use super::super::{DEFAULT_STALL, Limits, ProbeConfig, PromptSource, WhenFull, WorkloadConfig};
+use super::super::{DEFAULT_STALL, Limits, ProbeConfig, WhenFull};
 use super::phases::{Around, phases};
-use super::prompt_file::{check_arrivals, prompt_file};
-use super::{HOUR, MILLISECOND, check_unique, items, name, small};
-use crate::measurement::{Api, CacheMode, ConnectionPolicy, StallRule};
+use super::prompt_file::check_arrivals;
+use super::workload::workload_of;
+use super::{HOUR, MILLISECOND, check_unique, items, name};
+use crate::measurement::{Api, ConnectionPolicy, StallRule};
 
-/// Longest prompt and longest answer.
-pub(super) const MOST_TOKENS: u64 = 1_000_000;
-/// The tokens at the end of a warm prompt that are not fixed.
-const WARM_TAIL: u32 = 16;
 /// Longest request; reasoning models may take their time.
 const LONGEST: Duration = Duration::from_hours(24);
 
@@ -176,39 +173,6 @@ fn unknown_target(name: &str, known: &[Known<'_>]) -> Refusal {
             refusal.hint(format!("there are {}", some.join(", ")))
         }
     }
-}
-
-fn workload_of<'a>(reader: &mut Reader<'a>, section: &Section<'a>) -> Option<WorkloadConfig> {
-    if section.get("file").is_some() {
-        return Some(WorkloadConfig {
-            source: PromptSource::File(prompt_file(reader, section)?),
-            cache: CacheMode::Cold,
-        });
-    }
-    let cache = reader.optional(section, "cache", |given| {
-        let known = [("cold", CacheMode::Cold), ("warm", CacheMode::Warm)];
-        given.word(&known, &["paired"])
-    });
-    let cache = cache.unwrap_or(CacheMode::Cold);
-    reader.require(section, "synthetic");
-    let synthetic = reader.subsection(section, "synthetic", &keys::SYNTHETIC)?;
-    let input = reader.required(&synthetic, "input_tokens", |given| {
-        let tokens = small(given.whole(1..=MOST_TOKENS)?);
-        if cache == CacheMode::Warm && tokens <= WARM_TAIL {
-            return Err(Refusal::new(Problem::OutOfRange)
-                .wanted(format!("more than `{WARM_TAIL}` for `cache: warm`"))
-                .hint("the last 16 tokens of a warm prompt are always new"));
-        }
-        Ok(tokens)
-    });
-    let output = reader.required(&synthetic, "output_tokens", |given| {
-        given.whole(1..=MOST_TOKENS)
-    });
-    Some(WorkloadConfig::synthetic(
-        input?,
-        Some(small(output?)),
-        cache,
-    ))
 }
 
 /// Limits that are left out hold their default, or `total` if that is less.

@@ -7,7 +7,7 @@ use super::super::given::Refusal;
 use super::super::keys;
 use super::super::reader::{Node, Reader, Section};
 use super::super::{Arrivals, PhaseConfig, PromptFile, Replies, Sampling};
-use super::probe::MOST_TOKENS;
+use super::workload::MOST_TOKENS;
 use super::{HOUR, small};
 
 /// Tokens of a block.
@@ -20,14 +20,13 @@ pub(super) fn prompt_file<'a>(
     reader: &mut Reader<'a>,
     workload: &Section<'a>,
 ) -> Option<PromptFile> {
-    for key in ["synthetic", "cache"] {
+    for key in ["synthetic", "cache", "cache_salt"] {
         if let Some(node) = workload.get(key) {
-            let hint =
-                "a workload has either `file` or `synthetic`, and `cache` goes with the latter";
+            let hint = "a workload has either `file` or `synthetic`, and the other keys go with the latter";
             reader.refuse(&node, &Refusal::new(Problem::Conflict).hint(hint));
         }
     }
-    let section = reader.subsection(workload, "file", &keys::PROMPT_FILE)?;
+    let section = reader.subsection(workload, "file", &keys::INPUT)?;
     let path = reader.required(&section, "path", |given| match given.text()? {
         "" => Err(Refusal::new(Problem::NotUnderstood)),
         path => Ok(PathBuf::from(path)),

@@ -16,7 +16,7 @@ fn toml_says_the_same_with_its_own_lines() {
         found.to_string(),
         "t:10: `probes[0].workload.cache`: not understood
   given: `hot`
-  wanted: `cold` or `warm`
+  wanted: `cold`, `warm` or `paired`
 t:12: `governor.in_flight`: wrong type
   given: `1.5`
   wanted: a whole number from `1` to `100000`"

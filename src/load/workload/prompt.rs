@@ -25,6 +25,9 @@ pub struct Prompt {
     /// Keeps prompts with other salts out of the server's prefix cache, where it knows
     /// `cache_salt`.
     pub cache_salt: Option<Arc<str>>,
+    /// Tokens at its beginning that earlier prompts of its stream began with too; `None`: not
+    /// known.
+    pub shared_tokens: Option<u32>,
     /// Tokens that the whole prompt is meant to have; `None`: not known.
     pub input_tokens: Option<u32>,
     /// Output tokens to ask for; `None`: as many as the server likes.

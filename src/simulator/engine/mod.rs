@@ -26,6 +26,7 @@ pub use self::disturbance::{Phase, Slowdown};
 pub use self::job::{Emission, EmissionKind, EngineFull, EngineState, Finish, Job, JobId};
 pub use self::stats::{BucketCounts, Stats};
 use super::profile::{Profile, whole_millis};
+use super::tokens::mix;
 use crate::clock::MonoTime;
 
 /// Jobs the engine holds at most, running and waiting: far more than connections.
@@ -326,13 +327,4 @@ fn finish_of(sequence: &Sequence) -> Option<Finish> {
     } else {
         Some(Finish::Length)
     }
-}
-
-/// The finaliser of `SplitMix64` (Steele, Lea, Flood 2014): every input bit moves every output
-/// bit. A stateful generator would make a draw depend on the order of events.
-pub(super) const fn mix(value: u64) -> u64 {
-    let mut z = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
 }

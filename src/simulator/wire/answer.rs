@@ -8,13 +8,13 @@ use std::sync::Arc;
 use bytes::BytesMut;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 
-use super::chat::{Ask, Refusal};
+use super::Simulator;
+use super::ask::{self, Api, Ask, Refusal};
 use super::frames::{self, Frames};
 use super::http::{self, Request, Unread};
-use super::pages::{self, Page};
+use super::pages::{self, Answer, Page};
 use super::state::Accepted;
 use super::write_log::{Moment, Writing};
-use super::{Simulator, chat};
 use crate::simulator::engine::{Emission, EmissionKind, Finish, JobId};
 use crate::simulator::faults::Ending;
 
@@ -93,13 +93,13 @@ where
     Io: AsyncRead + AsyncWrite + Unpin,
 {
     async fn answer(&mut self, request: &Request) -> Result<(), Over> {
-        match pages::page(self.simulator, request) {
-            Some(page) => self.page(&page, request.close).await,
-            None => self.chat(request).await,
+        match pages::answer(self.simulator, request) {
+            Answer::Page(page) => self.page(&page, request.close).await,
+            Answer::Generated(api) => self.generate(request, api).await,
         }
     }
 
-    async fn chat(&mut self, request: &Request) -> Result<(), Over> {
+    async fn generate(&mut self, request: &Request, api: Api) -> Result<(), Over> {
         let ending = self.simulator.change(super::state::State::ending);
         match ending {
             Ending::Hang => {
@@ -112,14 +112,14 @@ where
             }
             Ending::Normal | Ending::Cut { .. } | Ending::StreamError { .. } => {}
         }
-        let ask = match chat::parse(&request.body, &self.simulator.inner.model) {
+        let mut ask = match ask::parse(&request.body, api, &self.simulator.inner.served) {
             Ok(ask) => ask,
             Err(refusal) => return self.page(&Page::refusal(&refusal), request.close).await,
         };
         let id = request.id.clone();
         let accepted = self
             .simulator
-            .change(|state, now| state.submit(&ask, id, now));
+            .change(|state, now| state.submit(&mut ask, id, now));
         let accepted = match accepted {
             Ok(accepted) => accepted,
             Err(full) => {
@@ -127,7 +127,7 @@ where
                 return self.page(&page, request.close).await;
             }
         };
-        let frames = self.frames(request, accepted.job).for_ask(&ask);
+        let frames = self.frames(request, &ask, accepted.job);
         let ticket = Ticket {
             simulator: self.simulator,
             accepted,
@@ -157,11 +157,14 @@ where
         self.fail_if_due(ending, written).await?;
         loop {
             let (index, finish) = self.next_token(&mut ticket).await?;
-            if index == 0 {
+            if index == 0 && ask.api == Api::Chat {
                 self.frame(frames.role());
                 self.send(Moment::Role).await?;
             }
-            self.frame(frames.token(index));
+            if finish.is_some() && ask.api == Api::Completions {
+                self.fail_if_due(ending, u32::MAX).await?;
+            }
+            self.frame(frames.token(index, finish));
             self.send(Moment::Token).await?;
             written += 1;
             self.fail_if_due(ending, written).await?;
@@ -179,8 +182,10 @@ where
         (finish, tokens): (Finish, u32),
         ask: &Ask,
     ) -> Result<(), Over> {
-        self.frame(frames.finish(finish, tokens));
-        self.send(Moment::Finish).await?;
+        if ask.api == Api::Chat {
+            self.frame(frames.finish(finish, tokens));
+            self.send(Moment::Finish).await?;
+        }
         if ask.include_usage {
             self.frame(frames.usage(tokens));
             self.send(Moment::Usage).await?;
@@ -283,14 +288,13 @@ where
     }
 
     /// Frames named after the request's own id, as vLLM does, if it can stand in JSON as it is.
-    fn frames(&self, request: &Request, job: JobId) -> Frames {
+    fn frames(&self, request: &Request, ask: &Ask, job: JobId) -> Frames {
         let plain = |id: &&str| id.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
-        let id = match request.id.as_deref().filter(plain) {
-            Some(id) => format!("chatcmpl-{id}"),
-            None => format!("chatcmpl-{:032x}", job.0),
-        };
+        let own = format!("{:032x}", job.0);
+        let id = request.id.as_deref().filter(plain).unwrap_or(&own);
         let created = pages::unix_seconds(self.simulator);
-        Frames::new(id, created, &self.simulator.inner.model, job.0)
+        let model = &self.simulator.inner.served.model;
+        Frames::new(ask, model, (id, created, job.0))
     }
 }
 

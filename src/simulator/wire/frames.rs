@@ -7,15 +7,9 @@ use std::fmt::{Arguments, Write as _};
 
 use serde_json::{Value, json};
 
-use super::chat::{Ask, MAX_MODEL_LEN, Refusal};
-use crate::simulator::engine::{Finish, mix};
-
-/// What the model says, word by word.
-const WORDS: [&str; 32] = [
-    "the", "river", "keeps", "its", "own", "time", "and", "small", "birds", "wake", "before",
-    "light", "when", "wind", "turns", "over", "quiet", "stones", "near", "old", "walls", "where",
-    "rain", "once", "stood", "all", "night", "while", "lamps", "burned", "low", "again",
-];
+use super::ask::{Api, Ask, Refusal, Served};
+use crate::simulator::engine::Finish;
+use crate::simulator::tokens;
 
 /// What the frames of one answer have in common.
 #[derive(Debug)]
@@ -24,31 +18,34 @@ pub(super) struct Frames {
     created: u64,
     /// The model's name as a JSON text.
     model: String,
+    api: Api,
     seed: u64,
     prompt_tokens: u32,
+    /// Prompt tokens that came from the prefix cache; known once the prompt is admitted.
+    pub(super) cached_tokens: u32,
     continuous_usage: bool,
     frame: String,
 }
 
 impl Frames {
-    /// `id` names the completion, `created` is in Unix seconds, `job` seeds the words.
-    pub(super) fn new(id: String, created: u64, model: &str, job: u64) -> Self {
+    /// For the answer to `ask` by `model`. `id` names it, after what its protocol puts before,
+    /// `created` is in Unix seconds, `job` seeds the words.
+    pub(super) fn new(ask: &Ask, model: &str, (id, created, job): (&str, u64, u64)) -> Self {
+        let prefix = match ask.api {
+            Api::Chat => "chatcmpl",
+            Api::Completions => "cmpl",
+        };
         Self {
-            id,
+            id: format!("{prefix}-{id}"),
             created,
             model: Value::from(model).to_string(),
+            api: ask.api,
             seed: job,
-            prompt_tokens: 0,
-            continuous_usage: false,
+            prompt_tokens: ask.prompt_tokens,
+            cached_tokens: 0,
+            continuous_usage: ask.continuous_usage,
             frame: String::with_capacity(384),
         }
-    }
-
-    /// Takes over what the request asked of the frames.
-    pub(super) fn for_ask(mut self, ask: &Ask) -> Self {
-        self.prompt_tokens = ask.prompt_tokens;
-        self.continuous_usage = ask.continuous_usage;
-        self
     }
 
     /// The frame that carries the role and no token.
@@ -57,20 +54,35 @@ impl Frames {
         self.chunk(format_args!("{choice}"), self.usage_so_far(0))
     }
 
-    /// The frame of token number `index`, from 0.
-    pub(super) fn token(&mut self, index: u32) -> &str {
-        let (space, word) = word(self.seed, index);
-        let choice = format_args!(
-            r#"{{"index":0,"delta":{{"content":"{space}{word}"}},"logprobs":null,"finish_reason":null}}"#
-        );
-        self.chunk(choice, self.usage_so_far(index + 1))
+    /// The frame of token number `index`, from 0. The last one of a completion says why it is
+    /// the last; a chat has a frame of its own for that.
+    pub(super) fn token(&mut self, index: u32, finish: Option<Finish>) -> &str {
+        let (space, word) = self.word(index);
+        let used = self.usage_so_far(index + 1);
+        match self.api {
+            Api::Chat => self.chunk(
+                format_args!(
+                    r#"{{"index":0,"delta":{{"content":"{space}{word}"}},"logprobs":null,"finish_reason":null}}"#
+                ),
+                used,
+            ),
+            Api::Completions => {
+                let reason = finish.map_or("null", quoted_reason);
+                self.chunk(
+                    format_args!(
+                        r#"{{"index":0,"text":"{space}{word}","logprobs":null,"finish_reason":{reason},"stop_reason":null}}"#
+                    ),
+                    used,
+                )
+            }
+        }
     }
 
-    /// The frame that says why the answer ended after `tokens` tokens.
+    /// The frame of a chat that says why the answer ended after `tokens` tokens.
     pub(super) fn finish(&mut self, finish: Finish, tokens: u32) -> &str {
-        let reason = reason(finish);
+        let reason = quoted_reason(finish);
         let choice = format_args!(
-            r#"{{"index":0,"delta":{{}},"logprobs":null,"finish_reason":"{reason}","stop_reason":null}}"#
+            r#"{{"index":0,"delta":{{}},"logprobs":null,"finish_reason":{reason},"stop_reason":null}}"#
         );
         self.chunk(choice, self.usage_so_far(tokens))
     }
@@ -84,15 +96,38 @@ impl Frames {
     pub(super) fn whole(&self, finish: Finish, tokens: u32) -> String {
         let mut content = String::new();
         for index in 0..tokens {
-            let (space, word) = word(self.seed, index);
+            let (space, word) = self.word(index);
             content.push_str(space);
             content.push_str(word);
         }
         let (id, created, model) = (&self.id, self.created, &self.model);
-        let reason = reason(finish);
-        let usage = usage(self.prompt_tokens, tokens);
+        let reason = quoted_reason(finish);
+        let usage = self.usage_of(tokens);
+        let (object, said) = match self.api {
+            Api::Chat => (
+                "chat.completion",
+                format!(r#""message":{{"role":"assistant","content":"{content}"}}"#),
+            ),
+            Api::Completions => ("text_completion", format!(r#""text":"{content}""#)),
+        };
         format!(
-            r#"{{"id":"{id}","object":"chat.completion","created":{created},"model":{model},"choices":[{{"index":0,"message":{{"role":"assistant","content":"{content}"}},"logprobs":null,"finish_reason":"{reason}","stop_reason":null}}],"usage":{usage}}}"#
+            r#"{{"id":"{id}","object":"{object}","created":{created},"model":{model},"choices":[{{"index":0,{said},"logprobs":null,"finish_reason":{reason},"stop_reason":null}}],"usage":{usage}}}"#
+        )
+    }
+
+    /// The word of token `index` and what separates it from what was before, which for a
+    /// completion is the end of the prompt.
+    fn word(&self, index: u32) -> (&'static str, &'static str) {
+        let first = index == 0 && self.api == Api::Chat;
+        (if first { "" } else { " " }, tokens::word(self.seed, index))
+    }
+
+    /// A usage object.
+    fn usage_of(&self, tokens: u32) -> String {
+        let (prompt, cached) = (self.prompt_tokens, self.cached_tokens);
+        let total = prompt + tokens;
+        format!(
+            r#"{{"prompt_tokens":{prompt},"total_tokens":{total},"completion_tokens":{tokens},"prompt_tokens_details":{{"cached_tokens":{cached}}}}}"#
         )
     }
 
@@ -102,16 +137,20 @@ impl Frames {
 
     fn chunk(&mut self, choice: Arguments<'_>, used: Option<u32>) -> &str {
         const NEVER: &str = "writing to a `String` cannot fail";
+        let usage = used.map(|tokens| self.usage_of(tokens));
+        let object = match self.api {
+            Api::Chat => "chat.completion.chunk",
+            Api::Completions => "text_completion",
+        };
         let frame = &mut self.frame;
         frame.clear();
         let (id, created, model) = (&self.id, self.created, &self.model);
         write!(
             frame,
-            r#"data: {{"id":"{id}","object":"chat.completion.chunk","created":{created},"model":{model},"choices":[{choice}]"#
+            r#"data: {{"id":"{id}","object":"{object}","created":{created},"model":{model},"choices":[{choice}]"#
         )
         .expect(NEVER);
-        if let Some(tokens) = used {
-            let usage = usage(self.prompt_tokens, tokens);
+        if let Some(usage) = usage {
             write!(frame, r#","usage":{usage}"#).expect(NEVER);
         }
         frame.push_str("}\n\n");
@@ -119,25 +158,11 @@ impl Frames {
     }
 }
 
-/// A usage object; no prefix cache is modelled, so no prompt token ever came from one.
-fn usage(prompt: u32, tokens: u32) -> String {
-    let total = prompt + tokens;
-    format!(
-        r#"{{"prompt_tokens":{prompt},"total_tokens":{total},"completion_tokens":{tokens},"prompt_tokens_details":{{"cached_tokens":0}}}}"#
-    )
-}
-
-/// The word of token `index` and what separates it from the one before.
-fn word(seed: u64, index: u32) -> (&'static str, &'static str) {
-    let choice = mix(seed ^ mix(u64::from(index))) % 32;
-    let word = WORDS[usize::try_from(choice).unwrap_or(0)];
-    (if index == 0 { "" } else { " " }, word)
-}
-
-const fn reason(finish: Finish) -> &'static str {
+/// Why an answer ended, as a JSON text.
+const fn quoted_reason(finish: Finish) -> &'static str {
     match finish {
-        Finish::Stop => "stop",
-        Finish::Length => "length",
+        Finish::Stop => r#""stop""#,
+        Finish::Length => r#""length""#,
     }
 }
 
@@ -158,7 +183,8 @@ pub(super) fn error(refusal: &Refusal) -> String {
 }
 
 /// The list of the one model.
-pub(super) fn models(model: &str, created: u64) -> String {
+pub(super) fn models(served: &Served, created: u64) -> String {
+    let model = &served.model;
     json!({"object": "list", "data": [{
         "id": model,
         "object": "model",
@@ -166,7 +192,7 @@ pub(super) fn models(model: &str, created: u64) -> String {
         "owned_by": "vllm",
         "root": model,
         "parent": null,
-        "max_model_len": MAX_MODEL_LEN,
+        "max_model_len": served.max_model_len,
         "permission": [],
     }]})
     .to_string()

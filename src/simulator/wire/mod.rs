@@ -8,12 +8,13 @@
 //! restart drops every connection. Not here: when a token comes (that is `engine`).
 
 mod answer;
-mod chat;
+mod ask;
 mod frames;
 mod http;
 mod journal;
 mod metrics_page;
 mod pages;
+mod prompt;
 mod state;
 #[cfg(test)]
 mod tests;
@@ -29,6 +30,7 @@ use tokio::net::TcpListener;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 
+use self::ask::{MAX_MODEL_LEN, Served};
 use self::journal::Journal;
 pub use self::journal::RequestTimes;
 use self::state::State;
@@ -58,6 +60,8 @@ pub struct SimulatorConfig {
     pub model: String,
     /// What `/version` shows.
     pub version: String,
+    /// Tokens that the chat template puts before each message.
+    pub template_tokens: u32,
     /// File that gets the clock before each write.
     pub log_times: Option<PathBuf>,
     /// For how many requests the engine's own times are kept; 0: none.
@@ -73,6 +77,7 @@ impl SimulatorConfig {
             seed: 0,
             model: DEFAULT_MODEL.to_owned(),
             version: DEFAULT_VERSION.to_owned(),
+            template_tokens: 0,
             log_times: None,
             keep_times: 0,
         }
@@ -88,7 +93,7 @@ pub struct Simulator {
 #[derive(Debug)]
 struct Inner {
     anchor: TimeAnchor,
-    model: String,
+    served: Served,
     state: Mutex<State>,
     /// Wakes the driver when something is due sooner than it sleeps.
     wake: Notify,
@@ -114,7 +119,11 @@ impl Simulator {
         Ok(Self {
             inner: Arc::new(Inner {
                 anchor,
-                model: config.model,
+                served: Served {
+                    model: config.model,
+                    template_tokens: config.template_tokens,
+                    max_model_len: MAX_MODEL_LEN,
+                },
                 state: Mutex::new(State::new(engine, journal, config.version, anchor.now())),
                 wake: Notify::new(),
                 restarts,

@@ -5,15 +5,15 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::chat::Refusal;
+use super::ask::{Api, Refusal};
 use super::http::Request;
 use super::{Simulator, frames, metrics_page};
 use crate::simulator::fault_json;
 
 const JSON: &str = "application/json";
 const METRICS: &str = "text/plain; version=0.0.4; charset=utf-8";
-/// Where the answer comes from the engine.
-pub(super) const CHAT: &str = "/v1/chat/completions";
+const CHAT: &str = "/v1/chat/completions";
+const COMPLETIONS: &str = "/v1/completions";
 
 /// A whole answer.
 #[derive(Debug)]
@@ -85,42 +85,60 @@ impl Page {
     }
 }
 
-/// The answer to anything but a chat completion; `None` for one.
-pub(super) fn page(simulator: &Simulator, request: &Request) -> Option<Page> {
+/// Where an answer comes from.
+#[derive(Debug)]
+pub(super) enum Answer {
+    /// It is known.
+    Page(Page),
+    /// From the engine, to be asked for in this protocol.
+    Generated(Api),
+}
+
+/// What a request is answered with.
+pub(super) fn answer(simulator: &Simulator, request: &Request) -> Answer {
     let path = request.path.as_str();
     if path != "/sim/faults"
         && let Some(left) = simulator.change(|state, now| state.faults.loading(now))
     {
-        return Some(Page {
+        return Answer::Page(Page {
             retry_after: Some(left),
             ..Page::error(503, "the model is loading")
         });
     }
     let allowed = match path {
-        CHAT => "POST",
+        CHAT | COMPLETIONS => "POST",
         "/v1/models" | "/version" | "/health" | "/metrics" => "GET",
         "/sim/faults" => "GET, POST",
-        _ => return Some(Page::json(404, json!({"detail": "Not Found"}).to_string())),
+        _ => {
+            let body = json!({"detail": "Not Found"}).to_string();
+            return Answer::Page(Page::json(404, body));
+        }
     };
     if !allowed.split(", ").any(|method| method == request.method) {
         let body = json!({"detail": "Method Not Allowed"}).to_string();
-        return Some(Page {
+        return Answer::Page(Page {
             allow: Some(allowed),
             ..Page::json(405, body)
         });
     }
-    Some(match (path, request.method.as_str()) {
-        (CHAT, _) => return None,
+    Answer::Page(match (path, request.method.as_str()) {
+        (CHAT, _) => return Answer::Generated(Api::Chat),
+        (COMPLETIONS, _) => return Answer::Generated(Api::Completions),
         ("/v1/models", _) => models(simulator),
         ("/version", _) => version(simulator),
         ("/metrics", _) => metrics(simulator),
         ("/sim/faults", "POST") => add_fault(simulator, &request.body),
         ("/sim/faults", _) => list_faults(simulator),
-        _ => Page {
-            content_type: "text/plain",
-            ..Page::json(200, String::new())
-        },
+        _ => empty(),
     })
+}
+
+/// Fine, and nothing to say.
+fn empty() -> Page {
+    Page {
+        content_type: "text/plain",
+        ..Page::json(200, String::new())
+    }
 }
 
 /// Now, in whole seconds since the Unix epoch.
@@ -131,7 +149,7 @@ pub(super) fn unix_seconds(simulator: &Simulator) -> u64 {
 
 fn models(simulator: &Simulator) -> Page {
     let created = unix_seconds(simulator);
-    Page::json(200, frames::models(&simulator.inner.model, created))
+    Page::json(200, frames::models(&simulator.inner.served, created))
 }
 
 fn version(simulator: &Simulator) -> Page {
@@ -145,7 +163,7 @@ fn metrics(simulator: &Simulator) -> Page {
         state.pump(now);
         let started = Duration::from_nanos(wall.unix_ns(state.started));
         metrics_page::render(&metrics_page::Page {
-            model: &simulator.inner.model,
+            model: &simulator.inner.served.model,
             state: state.engine.state(),
             stats: state.engine.stats(),
             process_start: started.as_secs_f64(),

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 use tokio::sync::mpsc;
 
-use super::chat::Ask;
+use super::ask::Ask;
 use super::journal::Journal;
 use crate::clock::MonoTime;
 use crate::simulator::engine::{
@@ -65,10 +65,10 @@ impl State {
         next.into_iter().flatten().min()
     }
 
-    /// Hands a request that was read at `now` to the engine.
+    /// Hands a request that was read at `now` to the engine, which takes its prompt.
     pub(super) fn submit(
         &mut self,
-        ask: &Ask,
+        ask: &mut Ask,
         request: Option<String>,
         now: MonoTime,
     ) -> Result<Accepted, EngineFull> {

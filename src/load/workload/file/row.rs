@@ -3,9 +3,11 @@
 
 use std::sync::Arc;
 
+use rand::RngExt;
 use rand::rngs::StdRng;
 
-use super::super::{Prompt, Sources, Verbatim, append_words};
+use super::super::words::WORDS;
+use super::super::{Prompt, Sources, Verbatim};
 use super::Step;
 use super::blocks::append_block;
 use crate::load::trace::{Body, TraceRow};
@@ -78,7 +80,12 @@ impl RowTexts {
 }
 
 fn append(text: &mut String, words: u32, random: &mut StdRng) {
-    append_words(text, words as usize, random);
+    for _ in 0..words {
+        if !text.is_empty() {
+            text.push(' ');
+        }
+        text.push_str(WORDS[random.random_range(0..WORDS.len())]);
+    }
 }
 
 /// How long the prompt of `row` is.

@@ -83,7 +83,7 @@ async fn a_large_body_is_read_after_the_client_is_told_to_go_on() {
     assert_eq!(peer.text(), "HTTP/1.1 100 Continue\r\n\r\n");
     peer.say(&body).await;
     settle().await;
-    assert!(peer.text().contains(r#""prompt_tokens":1300,"#));
+    assert!(peer.text().contains(r#""prompt_tokens":1000,"#));
 }
 
 /// One sample of the page: name with labels, value.
@@ -130,9 +130,9 @@ async fn the_metrics_page_shows_a_known_sequence() {
     let expected = [
         (format!("vllm:num_requests_running{{{labels}}}"), 2.0),
         (format!("vllm:num_requests_waiting{{{labels}}}"), 0.0),
-        // Prompts of 4 tokens: 4 + 3 and 4 + 0 of 100.
-        (format!("vllm:kv_cache_usage_perc{{{labels}}}"), 0.11),
-        (format!("vllm:prompt_tokens_total{{{labels}}}"), 8.0),
+        // Prompts of 3 tokens: 3 + 3 and 3 + 0 of 100.
+        (format!("vllm:kv_cache_usage_perc{{{labels}}}"), 0.09),
+        (format!("vllm:prompt_tokens_total{{{labels}}}"), 6.0),
         (format!("vllm:generation_tokens_total{{{labels}}}"), 6.0),
         (reason("length"), 1.0),
         (reason("stop"), 0.0),

@@ -34,7 +34,7 @@ async fn a_stream_is_written_frame_by_frame_at_the_engines_instants() {
     }
     assert!(text(5).contains(r#""delta":{},"logprobs":null,"finish_reason":"length""#));
     assert!(text(6).contains(
-        r#""choices":[],"usage":{"prompt_tokens":4,"total_tokens":7,"completion_tokens":3,"prompt_tokens_details":{"cached_tokens":0}}"#
+        r#""choices":[],"usage":{"prompt_tokens":3,"total_tokens":6,"completion_tokens":3,"prompt_tokens_details":{"cached_tokens":0}}"#
     ));
     assert_eq!(text(7), "e\r\ndata: [DONE]\n\n\r\n0\r\n\r\n");
     assert!(!peer.is_closed());
