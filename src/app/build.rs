@@ -32,7 +32,7 @@ use crate::config::{
     Arrivals, Config, PhaseConfig, ProbeConfig, Replies, ServerMetrics, TargetConfig,
 };
 use crate::control::{Governor, Slots};
-use crate::load::workload::{Sources, Workload};
+use crate::load::workload::{Sources, Tokenizer, Workload};
 use crate::measurement::{Phase, RequestRecord, Stream, TraceIds};
 use crate::scrape::Poll;
 use crate::telemetry::SelfMetrics;
@@ -278,7 +278,9 @@ impl Parts<'_> {
                 })
             })
             .collect::<anyhow::Result<Vec<_>>>()?;
-        let (supply, task) = self.supply(first)?;
+        let tokenizer = self.tokenizers[stream.target_index].as_ref();
+        let measured = ((stream.target_index, *target), tokenizer);
+        let (supply, task) = self.supply(probe, stream, measured)?;
         feeds.extend(task);
         Ok(Dispatch {
             shared: self.shared.clone(),
@@ -301,20 +303,18 @@ impl Parts<'_> {
     }
 
     /// Where the prompts of `probe` come from, and what reads them if a file has more of them.
-    fn supply(&self, plan: &StreamPlan<'_>) -> anyhow::Result<(Supply, Option<FeedTask>)> {
-        let StreamPlan {
-            stream,
-            probe,
-            target,
-            ..
-        } = plan;
+    fn supply(
+        &self,
+        probe: &ProbeConfig,
+        stream: &Stream,
+        (target, tokenizer): ((usize, &TargetConfig), Option<&Arc<Tokenizer>>),
+    ) -> anyhow::Result<(Supply, Option<FeedTask>)> {
         let sources = Sources {
             seeded: seeded(self.seed, stream, 1),
             fresh: rand::make_rng(),
         };
         let Some(file) = probe.workload.file() else {
-            let tokenizer = self.tokenizers[stream.target_index].as_ref();
-            let measure = measure(probe, (stream.target_index, target), tokenizer)?;
+            let measure = measure(probe, target, tokenizer)?;
             let workload = Workload::new(&probe.workload, measure, sources);
             return Ok((Supply::made(workload), None));
         };

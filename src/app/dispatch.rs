@@ -288,10 +288,10 @@ impl Dispatch {
         let ids = next_ids(&mut self.ids);
         let lane = self.lanes.pick();
         let intended = arrival.intended;
-        let turn_of = arrival.turn.map(|turn| turn.session);
+        let session = arrival.turn.map(|turn| turn.session);
         let mut record = RequestRecord::due(sequence, Arc::clone(&lane.stream), ids, intended);
         record.phase.clone_from(&phase.tag);
-        let script = self.supply.take(turn_of)?;
+        let script = self.supply.take(session)?;
         let closed_loop = phase.schedule.is_closed_loop();
         let give_up = phase.give_up();
         let (prompt, then) = {
@@ -314,7 +314,7 @@ impl Dispatch {
             closed_loop,
             session: match &then {
                 Some(session) => Some(session.number()),
-                None => turn_of,
+                None => session,
             },
             then,
             give_up,

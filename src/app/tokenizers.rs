@@ -53,10 +53,11 @@ pub(super) fn measure(
         let tokenizer = target.tokenizer.as_ref();
         tokenizer.is_some_and(|config| *config != TokenizerConfig::Words)
     });
-    let PromptSource::Synthetic(synthetic) = &probe.workload.source else {
-        return Ok(Measure::default());
+    let count = match &probe.workload.source {
+        PromptSource::Synthetic(synthetic) => synthetic.count,
+        PromptSource::File(_) => Counting::Auto,
     };
-    match (synthetic.count, of_file) {
+    match (count, of_file) {
         (Counting::Auto | Counting::Tokenizer, Some(tokenizer)) => {
             Ok(Measure::Exact(Arc::clone(tokenizer)))
         }

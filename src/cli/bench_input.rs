@@ -7,7 +7,6 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::bench_prompt::Prompts;
 use crate::app::{Look, look};
 use crate::config::{
     Arrivals, CacheModes, Pauses, PhaseConfig, PromptFile, PromptSource, Replay, Replies, Sampling,
@@ -142,16 +141,21 @@ pub(super) struct Chosen {
 }
 
 impl Input {
-    /// The file these flags name, if they do. Of `prompts` the output tokens count where a row
-    /// does not say; `is_paced` if other flags say when requests are due.
+    /// Whether there is one.
+    pub(super) const fn is_given(&self) -> bool {
+        self.path.is_some()
+    }
+
+    /// The file these flags name, if they do. `osl` are the output tokens where a row does not
+    /// say; `is_paced` if other flags say when requests are due.
     pub(super) fn chosen(
         &self,
-        (prompts, is_paced): (&Prompts, bool),
+        (osl, is_paced): (Option<u32>, bool),
     ) -> Result<Option<Chosen>, String> {
         let Some(path) = &self.path else {
             return Ok(None);
         };
-        let file = self.file(path.clone(), prompts.output_beside_file()?);
+        let file = self.file(path.clone(), osl);
         let Look {
             format,
             reason,

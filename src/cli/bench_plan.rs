@@ -162,12 +162,14 @@ impl Load {
         let streaming = self.is_streaming();
         let mut phases = self.shape.phases(streaming)?;
         let paced = self.shape.is_paced();
-        let mut workload = self.prompts.workload()?;
-        let chosen = self.input.chosen((&self.prompts, paced))?;
+        let chosen = self.input.chosen((self.osl_of_file()?, paced))?;
         if let Some(chosen) = &chosen {
             chosen.apply(&mut phases, (self.shape.has_end(), self.shape.concurrency))?;
-            workload.clone_from(&chosen.workload);
         }
+        let workload = match &chosen {
+            Some(chosen) => chosen.workload.clone(),
+            None => self.prompts.workload()?,
+        };
         let in_flight = Shape::in_flight(&phases);
         Ok(Plan {
             config: Config {
@@ -192,6 +194,15 @@ impl Load {
             },
             notes: chosen.map(|chosen| chosen.note).into_iter().collect(),
         })
+    }
+
+    /// Output tokens that are asked for where the row of a file does not say.
+    fn osl_of_file(&self) -> Result<Option<u32>, String> {
+        if self.input.is_given() {
+            self.prompts.fixed_osl()
+        } else {
+            Ok(None)
+        }
     }
 
     /// Whether the API's own request can be changed as the flags say.

@@ -232,16 +232,14 @@ impl Prompts {
         })
     }
 
-    /// Output tokens to ask for where the rows of a file do not say.
-    ///
-    /// # Errors
-    ///
-    /// If they are no single number.
-    pub(super) fn output_beside_file(&self) -> Result<Option<u32>, String> {
+    /// Output tokens to ask for where a file does not say: a number.
+    pub(super) fn fixed_osl(&self) -> Result<Option<u32>, String> {
         match &self.osl {
             None => Ok(None),
             Some(Lengths::Fixed(tokens)) => Ok(Some(*tokens)),
-            Some(_) => Err("--osl: a distribution\n  wanted: one number beside `--input-file`, for rows that do not say".to_owned()),
+            Some(lengths) => Err(format!(
+                "--osl: `{lengths}` beside `--input-file`\n  wanted: a number of tokens"
+            )),
         }
     }
 

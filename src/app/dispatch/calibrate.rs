@@ -12,8 +12,8 @@ use crate::measurement::{Outcome, RequestRecord};
 impl Dispatch {
     /// Sizes prompts by how the server counts, if that is wanted; by words where it does not say.
     pub(super) async fn calibrate(&mut self) {
-        let workload = self.supply.workload();
-        let Some(prompts) = workload.and_then(Workload::to_calibrate) else {
+        let made = self.supply.workload();
+        let Some(prompts) = made.and_then(Workload::to_calibrate) else {
             return;
         };
         let mut counted = [0; 2];
@@ -27,8 +27,8 @@ impl Dispatch {
             Ok(found) => {
                 let target = &*self.lanes.upcoming().stream.target;
                 tracing::info!(target_name = target, ?found, "calibrated");
-                if let Some(workload) = self.supply.workload() {
-                    workload.calibrate(found);
+                if let Some(made) = self.supply.workload() {
+                    made.calibrate(found);
                 }
             }
             Err(why) => self.uncalibrated(&why),

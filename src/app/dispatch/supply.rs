@@ -51,10 +51,19 @@ impl Supply {
         }
     }
 
-    /// Makes the next prompt before it is needed: a long one takes a while.
+    /// Makes the next prompt, for a request of `session`, before it is needed: a long one takes a
+    /// while.
     pub(super) fn draw(&mut self, session: Option<u64>) {
         if let Self::Made { workload, drawn } = self {
             drawn.get_or_insert_with(|| workload.prompt(session));
+        }
+    }
+
+    /// What makes prompts, if they are made.
+    pub(super) fn workload(&mut self) -> Option<&mut Workload> {
+        match self {
+            Self::Made { workload, .. } => Some(workload),
+            Self::Read { .. } => None,
         }
     }
 
@@ -72,19 +81,14 @@ impl Supply {
         }
     }
 
-    /// What makes prompts, where they are made.
-    pub(super) fn workload(&mut self) -> Option<&mut Workload> {
-        match self {
-            Self::Made { workload, .. } => Some(workload),
-            Self::Read { .. } => None,
-        }
-    }
-
-    /// What is sent next, in a request of `session`; `None` if a file has no more.
+    /// What is sent next, for a request of `session`; `None` if a file has no more.
     pub(super) fn take(&mut self, session: Option<u64>) -> Option<Script> {
         match self {
             Self::Made { workload, drawn } => {
-                let prompt = drawn.take().unwrap_or_else(|| workload.prompt(session));
+                let prompt = match drawn.take() {
+                    Some(prompt) => prompt,
+                    None => workload.prompt(session),
+                };
                 Some(Script::single(prompt))
             }
             Self::Read { drawn, .. } => drawn.take(),
