@@ -236,7 +236,9 @@ fn finish(
     }
     let doubts = doubts(report, summary);
     for file in &report.files {
-        told_of(file).iter().for_each(|told| say(told));
+        for told in told_of(file) {
+            say(&told);
+        }
     }
     for doubt in &doubts {
         say(&format!("{doubt}: the numbers are not to be trusted"));

@@ -34,12 +34,42 @@ pub(super) enum Answers {
     Recorded,
 }
 
+/// Flags that say what prompts of our own making are like.
+const NOT_BESIDE: [&str; 20] = [
+    "isl",
+    "isl_stddev",
+    "osl_stddev",
+    "seq_dist",
+    "random_range_ratio",
+    "prompt_style",
+    "cache",
+    "cache_salt",
+    "prompt_count",
+    "system_prompt",
+    "shared_system_prompt_length",
+    "user_context_prompt_length",
+    "num_prefix_prompts",
+    "prefix_prompt_length",
+    "image_width_mean",
+    "image_height_mean",
+    "image_batch_size",
+    "audio_length_mean",
+    "audio_batch_size",
+    "tools",
+];
+
 /// The file that prompts come from.
 #[derive(Debug, clap::Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(super) struct Input {
     /// File of prompts: a data set or a trace, also packed with gzip or zstd.
-    #[arg(long, value_name = "FILE")]
-    input_file: Option<PathBuf>,
+    #[arg(
+        long = "input-file",
+        id = "input_file",
+        value_name = "FILE",
+        conflicts_with_all = NOT_BESIDE
+    )]
+    path: Option<PathBuf>,
     /// Format of the file [default: what its first row shows].
     #[arg(long, value_name = "NAME", requires = "input_file")]
     custom_dataset_type: Option<String>,
@@ -111,8 +141,9 @@ pub(super) struct Chosen {
 }
 
 impl Input {
+    /// Whether there is one.
     pub(super) const fn is_given(&self) -> bool {
-        self.input_file.is_some()
+        self.path.is_some()
     }
 
     /// The file these flags name, if they do. `osl` are the output tokens where a row does not
@@ -121,7 +152,7 @@ impl Input {
         &self,
         (osl, is_paced): (Option<u32>, bool),
     ) -> Result<Option<Chosen>, String> {
-        let Some(path) = &self.input_file else {
+        let Some(path) = &self.path else {
             return Ok(None);
         };
         let file = self.file(path.clone(), osl);

@@ -120,7 +120,9 @@ pub(super) async fn drive(setup: Setup, runtimes: &Runtimes) -> anyhow::Result<E
     }
     let mut exit = Exit::Fine;
     for file in &report.files {
-        told_of(file).iter().for_each(|told| say(told));
+        for told in told_of(file) {
+            say(&told);
+        }
         for doubt in file_doubts(file) {
             say(&doubt);
             exit = Exit::Untrusted;

@@ -148,6 +148,17 @@ pub(super) fn flat(prompt: &Prompt) -> Cow<'_, str> {
     Cow::Owned(texts.join("\n\n"))
 }
 
+/// Role and text of each message, instructions first.
+pub(super) fn all(prompt: &Prompt) -> Vec<(String, String)> {
+    if let Some(Verbatim::Messages(json)) = &prompt.verbatim {
+        return told(json);
+    }
+    let system = prompt.system.as_deref().map(|text| (SYSTEM, text));
+    let all = system.into_iter().chain(texts(prompt));
+    all.map(|(role, text)| (role.to_owned(), text.to_owned()))
+        .collect()
+}
+
 /// Role and text of each message of a data set.
 pub(super) fn told(json: &RawValue) -> Vec<(String, String)> {
     let messages: Vec<serde_json::Value> = serde_json::from_str(json.get()).unwrap_or_default();

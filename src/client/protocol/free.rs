@@ -20,7 +20,7 @@ use super::rerank::Question;
 use super::{Ask, Channel, ProtocolError, Said};
 use crate::client::framing::Event;
 use crate::config::RequestConfig;
-use crate::load::workload::{Prompt, Verbatim};
+use crate::load::workload::Prompt;
 use crate::measurement::Api;
 
 /// Where a body goes for which no path is given.
@@ -194,17 +194,7 @@ fn not_rendered(error: &minijinja::Error) -> ProtocolError {
 
 fn render(environment: &Environment<'_>, ask: &Ask<'_>) -> Result<String, minijinja::Error> {
     let text = &*flat(ask.prompt);
-    let messages = match &ask.prompt.verbatim {
-        Some(Verbatim::Messages(json)) => asked::told(json),
-        _ => {
-            let system = ask.prompt.system.as_deref();
-            let system = system.map(|text| (asked::SYSTEM, text));
-            let all = system.into_iter().chain(asked::texts(ask.prompt));
-            all.map(|(role, text)| (role.to_owned(), text.to_owned()))
-                .collect()
-        }
-    };
-    let messages: Vec<_> = messages
+    let messages: Vec<_> = asked::all(ask.prompt)
         .into_iter()
         .map(|(role, content)| context! { role, content })
         .collect();

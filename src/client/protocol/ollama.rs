@@ -50,6 +50,14 @@ struct Message<'a> {
     images: Vec<&'a str>,
 }
 
+/// The base64 of a picture that is sent with the request.
+fn image(media: &Media) -> Option<&str> {
+    let Media::Image(url) = media else {
+        return None;
+    };
+    data_of(url).map(|(_, data)| data)
+}
+
 fn asked(prompt: &Prompt) -> Asked<'_> {
     if let Some(Verbatim::Messages(json)) = &prompt.verbatim {
         return Asked::Verbatim(json);
@@ -64,10 +72,6 @@ fn asked(prompt: &Prompt) -> Asked<'_> {
             images: Vec::new(),
         })
         .collect();
-    let image = |media| match media {
-        &Media::Image(ref url) => data_of(url).map(|(_, data)| data),
-        _ => None,
-    };
     if let Some(last) = all.last_mut() {
         last.images = prompt.media.iter().filter_map(image).collect();
     }

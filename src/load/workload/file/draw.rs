@@ -122,8 +122,8 @@ mod tests {
         };
         (0..draws)
             .map(|_| {
-                let Ok(drawn) = pool.next(&mut read);
-                drawn.map(|script| script.steps[0].prompt.text.parse().expect("a number"))
+                let Ok(next) = pool.next(&mut read);
+                next.map(|script| script.steps[0].prompt.text.parse().expect("a number"))
             })
             .collect()
     }

@@ -97,7 +97,8 @@ async fn a_failed_turn_ends_its_conversation_and_is_counted() {
         lasts: Duration::from_millis(1),
     };
     let at = (server(1), vec![fault]);
-    let played = bench_at(SET, "--num-sessions 2 --osl 3", at).await;
+    let flags = "--request-rate 1 --arrival-pattern constant --num-sessions 2 --osl 3";
+    let played = bench_at(SET, flags, at).await;
     assert_eq!(played.texts(), ["a1", "b1", "b2"]);
     let outcomes: Vec<Outcome> = played.records.iter().map(|record| record.outcome).collect();
     assert_eq!(outcomes, [Outcome::HttpStatus, Outcome::Ok, Outcome::Ok]);
@@ -111,11 +112,12 @@ async fn turns_of_a_trace_without_a_time_follow_the_one_before() {
 {"session_id": "a", "delay": 400, "input_length": 6, "output_length": 2}
 {"session_id": "b", "timestamp": 300, "input_length": 7, "output_length": 2}
 "#;
-    let played = bench(trace, "").await;
+    let format = "--custom-dataset-type mooncake_trace";
+    let played = bench(trace, format).await;
     // Two tokens take 2 ms; 0 + 2 + 400.
     assert_eq!(played.times(), [0, 200, 402]);
     assert_eq!(played.counts(), [5, 7, 6]);
-    let played = bench(trace, "--speed 2").await;
+    let played = bench(trace, &format!("{format} --speed 2")).await;
     assert_eq!(
         played.times(),
         [0, 100, 202],
