@@ -192,6 +192,7 @@ fn a_cache_without_a_limit_finds_what_the_analysis_says() {
         // blocks gives up one of those.
         let finer = replayed(&rows, replay(16));
         let more = finer - ceiling;
+        crate::program::tell(&format!("{more:.3} points more with blocks of 16"));
         assert!((0.0..1.0).contains(&more), "{finer}, predicted {ceiling}");
     }
 }

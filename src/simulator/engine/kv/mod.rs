@@ -66,7 +66,9 @@ impl KvCache {
         if idle + fresh > self.pool.free() as usize {
             return None;
         }
-        found.iter().for_each(|id| self.pool.hold(*id));
+        for id in &found {
+            self.pool.hold(*id);
+        }
         let cached = found.len() * self.block_tokens as usize;
         let mut held = Held {
             labelled: found.len(),
@@ -123,8 +125,9 @@ impl KvCache {
             return;
         }
         let full = chain.full();
-        for place in held.labelled..full.len() {
-            self.pool.label(held.blocks[place], full[place]);
+        let new = held.blocks.iter().zip(full).skip(held.labelled);
+        for (id, hash) in new {
+            self.pool.label(*id, *hash);
         }
         held.labelled = full.len();
     }

@@ -45,10 +45,11 @@ struct Block {
 }
 
 impl Pool {
-    /// So many blocks, all free and empty.
+    /// So many blocks, all free and empty. `u32::MAX` are one too many to be numbered, and far
+    /// more than could ever be taken.
     pub(super) fn new(capacity: u32) -> Self {
         Self {
-            capacity: capacity.min(NONE),
+            capacity,
             blocks: Vec::new(),
             idle: 0,
             first: NONE,

@@ -188,13 +188,12 @@ proptest! {
                     let text = (0..tokens).map(|at| if at < 10 { at } else { family * 1000 + at });
                     let chain = chain(&cache, text);
                     let free = cache.pool.free();
-                    match cache.admit(&chain) {
-                        Some((held, cached)) => {
-                            prop_assert!(u64::from(cached) < tokens.max(1));
-                            prop_assert_eq!(cached % 4, 0);
-                            living.push((held, chain));
-                        }
-                        None => prop_assert_eq!(cache.pool.free(), free),
+                    if let Some((held, cached)) = cache.admit(&chain) {
+                        prop_assert!(u64::from(cached) < tokens.max(1));
+                        prop_assert_eq!(cached % 4, 0);
+                        living.push((held, chain));
+                    } else {
+                        prop_assert_eq!(cache.pool.free(), free);
                     }
                 }
                 Deed::Grow(which) if !living.is_empty() => {

@@ -185,13 +185,13 @@ fn who_was_admitted_last_gives_way_and_goes_on_later() {
         ],
     );
     expect(&all, 3, &[(27, "admitted 0"), (28, "0 end")]);
-    let stats = engine.stats();
-    assert_eq!((stats.preemptions, stats.generation_tokens), (1, 8));
+    let totals = engine.stats();
+    assert_eq!((totals.preemptions, totals.generation_tokens), (1, 8));
     // The lookup of a resumed job is not counted.
-    assert_eq!((stats.prefix_queries, stats.prefix_hits), (13, 0));
-    assert_eq!(stats.prompt_tokens, 13);
+    assert_eq!((totals.prefix_queries, totals.prefix_hits), (13, 0));
+    assert_eq!(totals.prompt_tokens, 13);
     assert_eq!(
-        (stats.itl.count(), stats.itl.sum()),
+        (totals.itl.count(), totals.itl.sum()),
         (5, ms(10 + 10 + 10 + 15 + 10))
     );
 }

@@ -41,6 +41,10 @@ fn text(number: u64, tokens: u32) -> Vec<u64> {
 }
 
 /// Advances to `now`, keeps what came, then submits.
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "a job is made where it is submitted"
+)]
 fn submit((engine, all): (&mut Engine, &mut Vec<Emission>), now: u64, job: Job) {
     all.extend(engine.advance(at(now)));
     engine.submit(at(now), &job).expect("the engine has room");
