@@ -180,6 +180,31 @@ mod tests {
         served.await.expect("no panic").expect("no error");
     }
 
+    #[test]
+    fn what_is_asked_for_replaces_what_the_speed_has() {
+        let listen = SocketAddr::from(([127, 0, 0, 1], 0));
+        let plain = SimulatePlan::new(listen, Speed::Large).config();
+        assert_eq!(plain.profile, Profile::large());
+        assert_eq!(plain.template_tokens, 0);
+        let asked = SimulatePlan {
+            max_running: Some(3),
+            kv_blocks: Some(50),
+            block_tokens: Some(8),
+            prefix_caching: false,
+            template_tokens: 5,
+            ..SimulatePlan::new(listen, Speed::Large)
+        };
+        let expected = Profile {
+            max_running: 3,
+            kv_blocks: 50,
+            block_tokens: 8,
+            prefix_caching: false,
+            ..Profile::large()
+        };
+        assert_eq!(asked.config().profile, expected);
+        assert_eq!(asked.config().template_tokens, 5);
+    }
+
     #[tokio::test]
     async fn a_taken_port_is_named() {
         let taken = TcpListener::bind(("127.0.0.1", 0)).await.expect("a port");
