@@ -1,8 +1,9 @@
-//! What reaches the server of a data set or a trace, and when: for every flag and key that says
-//! so, seen on the wire.
+//! What reaches the server, of a data set, of a trace and of our own making: for every flag and
+//! key that says so, seen on the wire.
 
 mod bad;
 mod keys;
+mod prompts;
 mod schedule;
 mod sessions;
 mod sets;
@@ -273,10 +274,10 @@ async fn play(
     let heard = network.heard.lock().expect("nobody panics");
     let mut sent = Vec::new();
     let mut answers = Vec::new();
-    for (connection, line) in heard.iter().enumerate() {
-        let line = line.lock().expect("nobody panics");
-        sent.extend(requests(&line, connection));
-        answers.extend(said(&line.theirs));
+    for (connection, heard) in heard.iter().enumerate() {
+        let heard = heard.lock().expect("nobody panics");
+        sent.extend(requests(&heard, connection));
+        answers.extend(said(&heard.theirs));
     }
     sent.sort_by_key(|sent| sent.at);
     Ok(Played {
