@@ -305,7 +305,7 @@ pub(super) const AUDIO: Table = Table {
     later: &["format", "sample_rate"],
 };
 
-pub(super) const PROMPT_FILE: Table = Table {
+pub(super) const INPUT: Table = Table {
     at: "probes[].workload.file",
     keys: &[
         key("path", "the path of a data set or a trace"),
@@ -426,32 +426,9 @@ const TOKENS: &str = "a whole number of tokens from `1` to `1000000`";
 
 /// All sections, to say where a key that stands in the wrong place belongs.
 pub(super) const TABLES: [&Table; 26] = [
-    &TOP,
-    &TARGET,
-    &TLS,
-    &PROXY,
-    &REQUEST,
-    &TOKENIZER,
-    &PROBE,
-    &ARRIVALS,
-    &POINT,
-    &PHASE,
-    &RAMP,
-    &RAMP_OF,
-    &CANCEL,
-    &WORKLOAD,
-    &SYNTHETIC,
-    &PROMPT_FILE,
-    &PREFIXES,
-    &IMAGES,
-    &AUDIO,
-    &LIMITS,
-    &STALL,
-    &GOVERNOR,
-    &EXPORT,
-    &HTTP,
-    &OTLP,
-    &FILES,
+    &TOP, &TARGET, &TLS, &PROXY, &REQUEST, &TOKENIZER, &PROBE, &ARRIVALS, &POINT, &PHASE, &RAMP,
+    &RAMP_OF, &CANCEL, &WORKLOAD, &SYNTHETIC, &INPUT, &PREFIXES, &IMAGES, &AUDIO, &LIMITS, &STALL,
+    &GOVERNOR, &EXPORT, &HTTP, &OTLP, &FILES,
 ];
 
 impl Table {
