@@ -115,12 +115,11 @@ pub async fn check_target(
     let mut requests = Vec::new();
     for (plan, client) in plans.iter().zip(&clients) {
         let tokenizer = tokenizer.as_ref();
-        let prompt = match plan.probe.workload.file() {
-            Some(file) => first_prompt(file).await?,
-            None => {
-                let measure = measure(plan.probe, (target_index, target), tokenizer)?;
-                Workload::new(&plan.probe.workload, measure, unseeded()).prompt(None)
-            }
+        let prompt = if let Some(file) = plan.probe.workload.file() {
+            first_prompt(file).await?
+        } else {
+            let measure = measure(plan.probe, (target_index, target), tokenizer)?;
+            Workload::new(&plan.probe.workload, measure, unseeded()).prompt(None)
         };
         let mut observed = ask(plan, (client, prompt), anchor, &ring).await;
         recount(

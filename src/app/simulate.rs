@@ -23,6 +23,12 @@ pub struct SimulatePlan {
     pub speed: Speed,
     /// Sequences that run at once; `None`: as the speed has it.
     pub max_running: Option<usize>,
+    /// Blocks of the KV cache; `None`: as the speed has it.
+    pub kv_blocks: Option<u32>,
+    /// Tokens of a block; `None`: as the speed has it.
+    pub block_tokens: Option<u32>,
+    /// Whether it has a prefix cache.
+    pub prefix_caching: bool,
     /// Name of the model; `None`: the simulator's own.
     pub model: Option<String>,
     /// Tokens that its chat template puts before each message.
@@ -36,8 +42,12 @@ pub struct SimulatePlan {
 /// How fast the simulated server is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Speed {
-    /// As a small model on one GPU.
+    /// As a middling model on one GPU.
     Demo,
+    /// As a model of 0.6 billion parameters on one GPU.
+    Small,
+    /// As a model of 70 billion parameters on four GPUs.
+    Large,
     /// No delay anywhere.
     Instant,
     /// Always the same.
@@ -57,6 +67,9 @@ impl SimulatePlan {
             listen,
             speed,
             max_running: None,
+            kv_blocks: None,
+            block_tokens: None,
+            prefix_caching: true,
             model: None,
             template_tokens: 0,
             seed: 0,
@@ -69,12 +82,21 @@ impl SimulatePlan {
     pub fn config(&self) -> SimulatorConfig {
         let mut profile = match self.speed {
             Speed::Demo => Profile::demo(),
+            Speed::Small => Profile::small(),
+            Speed::Large => Profile::large(),
             Speed::Instant => Profile::instant(),
             Speed::Fixed { ttft, itl } => Profile::fixed(ttft, itl),
         };
         if let Some(most) = self.max_running {
             profile.max_running = most;
         }
+        if let Some(blocks) = self.kv_blocks {
+            profile.kv_blocks = blocks;
+        }
+        if let Some(tokens) = self.block_tokens {
+            profile.block_tokens = tokens;
+        }
+        profile.prefix_caching &= self.prefix_caching;
         let mut config = SimulatorConfig::new(profile);
         config.seed = self.seed;
         config.template_tokens = self.template_tokens;
@@ -156,6 +178,31 @@ mod tests {
         assert!(answer.contains(r#""id":"m""#), "{answer}");
         stop.send(()).expect("it still runs");
         served.await.expect("no panic").expect("no error");
+    }
+
+    #[test]
+    fn what_is_asked_for_replaces_what_the_speed_has() {
+        let listen = SocketAddr::from(([127, 0, 0, 1], 0));
+        let plain = SimulatePlan::new(listen, Speed::Large).config();
+        assert_eq!(plain.profile, Profile::large());
+        assert_eq!(plain.template_tokens, 0);
+        let asked = SimulatePlan {
+            max_running: Some(3),
+            kv_blocks: Some(50),
+            block_tokens: Some(8),
+            prefix_caching: false,
+            template_tokens: 5,
+            ..SimulatePlan::new(listen, Speed::Large)
+        };
+        let expected = Profile {
+            max_running: 3,
+            kv_blocks: 50,
+            block_tokens: 8,
+            prefix_caching: false,
+            ..Profile::large()
+        };
+        assert_eq!(asked.config().profile, expected);
+        assert_eq!(asked.config().template_tokens, 5);
     }
 
     #[tokio::test]

@@ -149,19 +149,19 @@ pub(super) struct Prompts {
     user_context_prompt_length: Option<u32>,
     /// Beginnings of prompts, beyond `--isl`: so many; each prompt has one of them.
     #[arg(
-        long,
+        long = "num-prefix-prompts",
         visible_aliases = ["prefix-prompt-pool-size", "prompt-prefix-pool-size"],
         value_parser = clap::value_parser!(u32).range(1..=100_000),
         requires = "prefix_prompt_length",
         value_name = "N"
     )]
-    num_prefix_prompts: Option<u32>,
+    prefix_pool: Option<u32>,
     /// Tokens of each.
     #[arg(
         long,
         visible_alias = "prompt-prefix-length",
         value_parser = tokens(),
-        requires = "num_prefix_prompts",
+        requires = "prefix_pool",
         value_name = "TOKENS"
     )]
     prefix_prompt_length: Option<u32>,
@@ -303,7 +303,7 @@ impl Prompts {
     }
 
     fn prefixes(&self) -> Option<PrefixPool> {
-        let (count, tokens) = self.num_prefix_prompts.zip(self.prefix_prompt_length)?;
+        let (count, tokens) = self.prefix_pool.zip(self.prefix_prompt_length)?;
         Some(PrefixPool { count, tokens })
     }
 

@@ -1,7 +1,7 @@
 //! `tokencanary simulate`: the simulated inference server on its own.
 
 use std::net::SocketAddr;
-use std::num::NonZeroUsize;
+use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -29,6 +29,15 @@ pub(super) struct SimulateArgs {
     /// Sequences that run at once; others wait
     #[arg(long, value_name = "N")]
     max_running: Option<NonZeroUsize>,
+    /// Blocks of the KV cache; requests wait or give way when none is free
+    #[arg(long, value_name = "N")]
+    kv_blocks: Option<NonZeroU32>,
+    /// Tokens of a block of the KV cache [default: 16]
+    #[arg(long, value_name = "TOKENS")]
+    block_size: Option<NonZeroU32>,
+    /// Compute every prompt as a whole, whatever is in the KV cache
+    #[arg(long)]
+    no_prefix_caching: bool,
     /// Name of the model served
     #[arg(long, value_name = "NAME")]
     model: Option<String>,
@@ -46,8 +55,12 @@ pub(super) struct SimulateArgs {
 /// Names of the speeds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum ProfileName {
-    /// A small model on one GPU
+    /// A middling model on one GPU
     Demo,
+    /// A model of 0.6 billion parameters on one GPU
+    Small,
+    /// A model of 70 billion parameters on four GPUs
+    Large,
     /// No delay anywhere
     Instant,
     /// Always the same times
@@ -66,6 +79,8 @@ impl SimulateArgs {
         }
         let speed = match self.profile {
             ProfileName::Demo => Speed::Demo,
+            ProfileName::Small => Speed::Small,
+            ProfileName::Large => Speed::Large,
             ProfileName::Instant => Speed::Instant,
             ProfileName::Fixed => Speed::Fixed {
                 ttft: self.ttft.unwrap_or(Duration::from_millis(100)),
@@ -76,6 +91,9 @@ impl SimulateArgs {
             listen: self.listen,
             speed,
             max_running: self.max_running.map(NonZeroUsize::get),
+            kv_blocks: self.kv_blocks.map(NonZeroU32::get),
+            block_tokens: self.block_size.map(NonZeroU32::get),
+            prefix_caching: !self.no_prefix_caching,
             model: self.model.clone(),
             template_tokens: self.template_tokens,
             seed: self.seed,

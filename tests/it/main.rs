@@ -8,6 +8,7 @@ mod captures;
 mod docs;
 mod fuzz;
 mod gate;
+mod prefix_cache;
 mod process;
 mod program;
 #[cfg(feature = "real")]

@@ -26,7 +26,7 @@ pub(super) fn prompt_file<'a>(
             reader.refuse(&node, &Refusal::new(Problem::Conflict).hint(hint));
         }
     }
-    let section = reader.subsection(workload, "file", &keys::INPUT)?;
+    let section = reader.subsection(workload, "file", &keys::PROMPT_FILE)?;
     let path = reader.required(&section, "path", |given| match given.text()? {
         "" => Err(Refusal::new(Problem::NotUnderstood)),
         path => Ok(PathBuf::from(path)),

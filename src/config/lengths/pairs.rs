@@ -1,6 +1,6 @@
 //! Pairs of prompt and output lengths that go together: `128|16,64:70;4096,1024|100:30`.
 //!
-//! The text is AIPerf's `--seq-dist` in its three forms: `ISL[|sd],OSL[|sd]:percent;…`,
+//! The text is that of `AIPerf`'s `--seq-dist` in its three forms: `ISL[|sd],OSL[|sd]:percent;…`,
 //! `[(ISL[|sd],OSL[|sd]):percent,…]` and `{"pairs":[{"isl":…,"isl_stddev":…,"osl":…,
 //! "osl_stddev":…,"prob":…}]}`. Percentages sum to 100. Beside these, the name of a shape.
 

@@ -29,10 +29,7 @@ impl Draws {
 
     /// A number below `end`, which is positive; uneven by less than one in 2^32.
     pub(super) const fn below(&mut self, end: u32) -> u32 {
-        let high = ((self.word() >> 32) * end as u64) >> 32;
-        #[expect(clippy::cast_possible_truncation, reason = "it is below `end`")]
-        let number = high as u32;
-        number
+        (((self.word() >> 32) * end as u64) >> 32) as u32
     }
 
     /// A number from `least` to `most`, both included.

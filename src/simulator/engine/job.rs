@@ -7,12 +7,14 @@ use crate::clock::MonoTime;
 pub struct JobId(pub u64);
 
 /// One request, as far as the engine cares.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Job {
     /// Its number.
     pub id: JobId,
-    /// Prompt tokens.
-    pub prompt_tokens: u32,
+    /// What each prompt token is called.
+    pub prompt: Vec<u64>,
+    /// Keeps the prompt apart from those with another, or none, in the prefix cache.
+    pub cache_salt: Option<u64>,
     /// Fewest output tokens, at most `max_tokens`.
     pub min_tokens: u32,
     /// Most output tokens, at least 1. Reached exactly unless the profile stops early.
@@ -42,8 +44,18 @@ pub struct Emission {
 /// What the engine did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EmissionKind {
-    /// It left the queue and its prefill began.
-    Admitted,
+    /// It left the queue for the first time, and its prefill began.
+    Admitted {
+        /// Prompt tokens that were in the prefix cache.
+        cached_tokens: u32,
+    },
+    /// It lost its blocks to an older one and waits in front of the queue.
+    Preempted,
+    /// It left the queue again; its prompt and what it had generated are prefilled.
+    Resumed {
+        /// Of these, tokens that were in the prefix cache.
+        cached_tokens: u32,
+    },
     /// It produced a token.
     Token {
         /// Number of the token, from 0.
@@ -60,11 +72,24 @@ pub struct EngineState {
     pub running: usize,
     /// Requests in the queue.
     pub waiting: usize,
-    /// Share of the KV cache in use, in [0, 1].
+    /// Share of the KV cache's blocks that sequences hold, in [0, 1].
     pub kv_usage: f64,
 }
 
-/// The engine holds as many jobs as it can.
+/// Why the engine does not take a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the engine already holds {0} requests, the most it takes")]
-pub struct EngineFull(pub usize);
+pub enum Refused {
+    /// It holds as many as it can.
+    #[error("the engine already holds {0} requests, the most it takes")]
+    Full(usize),
+    /// The job would not fit if it were alone.
+    #[error(
+        "the request may need {tokens} tokens; wanted at most {most}, which the KV cache holds"
+    )]
+    TooLong {
+        /// Its prompt and most output tokens.
+        tokens: u64,
+        /// Tokens that all blocks hold.
+        most: u64,
+    },
+}

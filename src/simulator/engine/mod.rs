@@ -1,9 +1,13 @@
-//! The modelled engine: an admission queue, prefill by tokens, continuous batching.
+//! The modelled engine: an admission queue, prefill by tokens, continuous batching, a KV cache.
 //!
 //! The one idea: the engine is a list of steps, each with its instant. `advance` makes all steps
 //! up to an instant and says what each produced; nothing else moves time. Each sequence has a
 //! step of its own, whose length depends on how many run beside it when it begins, so a batch
 //! slows everyone down without forcing a common beat.
+//!
+//! A job is admitted when there are blocks for its whole prompt. When a running one needs a block
+//! and none is free, the one that was admitted last gives way, as in vLLM: it loses its blocks,
+//! waits in front of the queue, prefills prompt and output again, and goes on where it was.
 //!
 //! Invariants: a job holds at most one step; at most `max_running` jobs hold one; the same calls
 //! with the same seed give the same emissions. At one instant: a freeze begins, a freeze ends,
@@ -13,20 +17,24 @@
 
 mod disturbance;
 mod job;
+mod kv;
+mod sequence;
 mod stats;
 #[cfg(test)]
 mod tests;
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap, VecDeque};
+use std::collections::{BTreeMap, BinaryHeap, HashMap, VecDeque};
 use std::time::Duration;
 
 use self::disturbance::{Freezes, Slowdowns};
 pub use self::disturbance::{Phase, Slowdown};
-pub use self::job::{Emission, EmissionKind, EngineFull, EngineState, Finish, Job, JobId};
+pub use self::job::{Emission, EmissionKind, EngineState, Finish, Job, JobId, Refused};
+use self::kv::KvCache;
+use self::sequence::{Place, Sequence, Step};
 pub use self::stats::{BucketCounts, Stats};
 use super::profile::{Profile, whole_millis};
-use super::tokens::mix;
+use super::tokens::{self, mix};
 use crate::clock::MonoTime;
 
 /// Jobs the engine holds at most, running and waiting: far more than connections.
@@ -40,31 +48,19 @@ pub struct Engine {
     now: MonoTime,
     waiting: VecDeque<JobId>,
     jobs: HashMap<JobId, Sequence>,
+    /// Those that run, by the number of their admission.
+    running: BTreeMap<u64, JobId>,
+    admissions: u64,
     steps: BinaryHeap<Reverse<Step>>,
     planned: u64,
-    kv_tokens: u32,
+    kv: KvCache,
+    /// There were not enough blocks for the first in the queue, and none came free since.
+    stuck: bool,
+    /// What was done and not yet told.
+    done: Vec<Emission>,
     freezes: Freezes,
     slowdowns: Slowdowns,
     stats: Stats,
-}
-
-/// A job on its way.
-#[derive(Debug)]
-struct Sequence {
-    job: Job,
-    output_tokens: u32,
-    arrived: MonoTime,
-    last_token: MonoTime,
-    produced: u32,
-    running: bool,
-}
-
-/// The next token of a running job. Ordered by instant, then as planned.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Step {
-    at: MonoTime,
-    order: u64,
-    job: JobId,
 }
 
 impl Engine {
@@ -77,9 +73,13 @@ impl Engine {
             now: MonoTime::ZERO,
             waiting: VecDeque::new(),
             jobs: HashMap::new(),
+            running: BTreeMap::new(),
+            admissions: 0,
             steps: BinaryHeap::new(),
             planned: 0,
-            kv_tokens: 0,
+            kv: empty_cache(&profile),
+            stuck: false,
+            done: Vec::new(),
             freezes: Freezes::default(),
             slowdowns: Slowdowns::default(),
             stats: Stats::new(),
@@ -91,20 +91,21 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// If the engine holds as many jobs as it can.
-    pub fn submit(&mut self, now: MonoTime, job: Job) -> Result<(), EngineFull> {
+    /// If the engine holds as many jobs as it can, or could not hold this one if it were alone.
+    pub fn submit(&mut self, now: MonoTime, job: &Job) -> Result<(), Refused> {
         if self.jobs.len() >= MAX_JOBS {
-            return Err(EngineFull(MAX_JOBS));
+            return Err(Refused::Full(MAX_JOBS));
+        }
+        let (tokens, most) = (
+            job.prompt.len() as u64 + u64::from(job.max_tokens),
+            self.profile.kv_tokens(),
+        );
+        if tokens > most {
+            return Err(Refused::TooLong { tokens, most });
         }
         self.now = self.now.max(now);
-        let sequence = Sequence {
-            job,
-            output_tokens: self.output_tokens(&job),
-            arrived: self.now,
-            last_token: self.now,
-            produced: 0,
-            running: false,
-        };
+        let (chain, output) = (self.kv.chain(job.cache_salt), self.output_tokens(job));
+        let sequence = Sequence::new(job, chain, (output, self.now));
         self.jobs.insert(job.id, sequence);
         self.waiting.push_back(job.id);
         Ok(())
@@ -117,12 +118,15 @@ impl Engine {
             return;
         };
         self.stats.aborted += 1;
-        if sequence.running {
-            self.steps.retain(|Reverse(step)| step.job != id);
-            self.release(&sequence);
-        } else {
-            self.waiting.retain(|waiting| *waiting != id);
+        match sequence.place {
+            Some(place) => {
+                self.steps.retain(|Reverse(step)| step.job != id);
+                self.vacate(place);
+            }
+            None => self.waiting.retain(|waiting| *waiting != id),
         }
+        // Another may be the first in the queue now.
+        self.stuck = false;
     }
 
     /// Makes no step from `from` until `until`: what was due in between and later is late by
@@ -141,9 +145,16 @@ impl Engine {
         self.waiting.clear();
         self.jobs.clear();
         self.steps.clear();
-        self.kv_tokens = 0;
+        self.running.clear();
+        self.kv = empty_cache(&self.profile);
+        self.stuck = false;
         self.freezes.thaw();
         self.stats = Stats::new();
+    }
+
+    /// Empties the prefix cache, and says whether it did: as in vLLM not while anything runs.
+    pub fn reset_prefix_cache(&mut self) -> bool {
+        self.kv.reset_prefixes()
     }
 
     /// The instant of the next step, admission or change; `None` if nothing is left to do.
@@ -164,7 +175,6 @@ impl Engine {
 
     /// Makes everything that is due up to and including `to`, in order.
     pub fn advance(&mut self, to: MonoTime) -> Vec<Emission> {
-        let mut emissions = Vec::new();
         while let Some(at) = self.next_event().filter(|at| *at <= to) {
             self.now = self.now.max(at);
             self.change_freeze();
@@ -174,24 +184,29 @@ impl Engine {
             match self.steps.peek().copied() {
                 Some(Reverse(step)) if step.at <= self.now => {
                     self.steps.pop();
-                    emissions.extend(self.produce(step.job));
+                    self.produce(step.job);
                 }
-                _ => emissions.extend(self.admit()),
+                _ => self.admit(),
             }
         }
         self.now = self.now.max(to);
-        emissions
+        std::mem::take(&mut self.done)
     }
 
     /// What the gauges show now.
     #[must_use]
     pub fn state(&self) -> EngineState {
-        let capacity = self.profile.kv_capacity_tokens.max(1);
         EngineState {
-            running: self.steps.len(),
+            running: self.running.len(),
             waiting: self.waiting.len(),
-            kv_usage: (f64::from(self.kv_tokens) / f64::from(capacity)).min(1.0),
+            kv_usage: self.kv.usage(),
         }
+    }
+
+    /// How fast and how large it is.
+    #[must_use]
+    pub const fn profile(&self) -> &Profile {
+        &self.profile
     }
 
     /// Totals since the start or the last restart.
@@ -201,7 +216,9 @@ impl Engine {
     }
 
     fn can_admit(&self) -> bool {
-        !self.waiting.is_empty() && self.steps.len() < self.profile.max_running.max(1)
+        !self.stuck
+            && !self.waiting.is_empty()
+            && self.running.len() < self.profile.max_running.max(1)
     }
 
     /// Begins or ends a freeze that is due; steps that a new freeze catches move back.
@@ -218,64 +235,130 @@ impl Engine {
         }
     }
 
-    fn admit(&mut self) -> Option<Emission> {
+    /// Admits the first in the queue if there are blocks for it.
+    fn admit(&mut self) {
         if !self.can_admit() {
-            return None;
+            return;
         }
-        let id = self.waiting.pop_front()?;
-        let sequence = self.jobs.get_mut(&id)?;
-        sequence.running = true;
-        let prompt_tokens = sequence.job.prompt_tokens;
-        self.kv_tokens = self.kv_tokens.saturating_add(prompt_tokens);
-        let prefill = self.profile.prefill(prompt_tokens);
-        self.plan(id, 0, prefill);
-        Some(self.emission(id, EmissionKind::Admitted))
+        let Some(id) = self.waiting.front().copied() else {
+            return;
+        };
+        let Some(sequence) = self.jobs.get_mut(&id) else {
+            return;
+        };
+        let Some((held, cached_tokens)) = self.kv.admit(&sequence.chain) else {
+            self.stuck = true;
+            return;
+        };
+        self.waiting.pop_front();
+        let order = self.admissions;
+        self.admissions += 1;
+        self.running.insert(order, id);
+        sequence.place = Some(Place { order, held });
+        let kind = if sequence.preempted {
+            EmissionKind::Resumed { cached_tokens }
+        } else {
+            if self.profile.prefix_caching {
+                self.stats.looked_up(sequence.prompt_tokens, cached_tokens);
+            }
+            EmissionKind::Admitted { cached_tokens }
+        };
+        let (tokens, index) = (sequence.chain.tokens(), sequence.produced);
+        let prefill = self.profile.prefill(tokens - cached_tokens);
+        self.plan(id, (Phase::Prefill, index), prefill);
+        self.tell(id, kind);
     }
 
     /// Makes the next token of `id` and plans the one after it.
-    fn produce(&mut self, id: JobId) -> Option<Emission> {
-        let sequence = self.jobs.get_mut(&id)?;
+    fn produce(&mut self, id: JobId) {
+        let Some(sequence) = self.jobs.get_mut(&id) else {
+            return;
+        };
         let index = sequence.produced;
         if index == 0 {
             let ttft = self.now.since(sequence.arrived);
-            self.stats.first_token(ttft, sequence.job.prompt_tokens);
+            self.stats.first_token(ttft, sequence.prompt_tokens);
         } else {
             self.stats.next_token(self.now.since(sequence.last_token));
         }
         sequence.produced += 1;
         sequence.last_token = self.now;
-        self.kv_tokens = self.kv_tokens.saturating_add(1);
-        let finish = finish_of(sequence);
-        if finish.is_some() {
-            self.end(id, finish);
-        } else {
+        let finish = sequence.finish();
+        self.tell(id, EmissionKind::Token { index, finish });
+        match finish {
+            Some(finish) => self.end(id, finish),
+            None => self.go_on(id),
+        }
+    }
+
+    /// Puts the token that was just made behind the others of `id`, and plans the next.
+    fn go_on(&mut self, id: JobId) {
+        let Some(sequence) = self.jobs.get_mut(&id) else {
+            return;
+        };
+        let index = sequence.produced;
+        let word = tokens::word(id.0, index - 1);
+        sequence.chain.push(tokens::token(word));
+        if self.make_room(id) {
             // This sequence's own step was taken off the heap just now.
             let decode = self.profile.decode(self.steps.len() + 1);
-            self.plan(id, index + 1, decode);
+            self.plan(id, (Phase::Decode, index), decode);
         }
-        Some(self.emission(id, EmissionKind::Token { index, finish }))
     }
 
-    fn end(&mut self, id: JobId, finish: Option<Finish>) {
-        if let (Some(sequence), Some(finish)) = (self.jobs.remove(&id), finish) {
+    /// Sees to it that `id` has blocks for all its tokens; others give way, or it does: `false`.
+    fn make_room(&mut self, id: JobId) -> bool {
+        loop {
+            let Some(sequence) = self.jobs.get_mut(&id) else {
+                return false;
+            };
+            let Some(place) = &mut sequence.place else {
+                return false;
+            };
+            if self.kv.grow(&mut place.held, &sequence.chain) {
+                return true;
+            }
+            let Some((_, last)) = self.running.last_key_value() else {
+                return false;
+            };
+            self.preempt(*last);
+        }
+    }
+
+    /// Puts `id` back in front of the queue. Its full blocks can be found until they are wanted.
+    fn preempt(&mut self, id: JobId) {
+        let Some(sequence) = self.jobs.get_mut(&id) else {
+            return;
+        };
+        sequence.preempted = true;
+        if let Some(place) = sequence.place.take() {
+            self.vacate(place);
+        }
+        self.steps.retain(|Reverse(step)| step.job != id);
+        self.waiting.push_front(id);
+        self.stats.preemptions += 1;
+        self.tell(id, EmissionKind::Preempted);
+    }
+
+    fn end(&mut self, id: JobId, finish: Finish) {
+        if let Some(sequence) = self.jobs.remove(&id) {
             let e2e = self.now.since(sequence.arrived);
             self.stats.finished(e2e, finish);
-            self.release(&sequence);
+            if let Some(place) = sequence.place {
+                self.vacate(place);
+            }
         }
     }
 
-    fn release(&mut self, sequence: &Sequence) {
-        let held = sequence.job.prompt_tokens.saturating_add(sequence.produced);
-        self.kv_tokens = self.kv_tokens.saturating_sub(held);
+    /// Takes back a slot and its blocks.
+    fn vacate(&mut self, place: Place) {
+        self.running.remove(&place.order);
+        self.kv.release(place.held);
+        self.stuck = false;
     }
 
     /// Plans the step that gives token number `index`.
-    fn plan(&mut self, job: JobId, index: u32, span: Duration) {
-        let phase = if index == 0 {
-            Phase::Prefill
-        } else {
-            Phase::Decode
-        };
+    fn plan(&mut self, job: JobId, (phase, index): (Phase, u32), span: Duration) {
         let factor = self.slowdowns.factor(phase, self.now) * self.jitter(job, index);
         let step = Step {
             at: self.now + whole_millis(span, factor),
@@ -286,12 +369,9 @@ impl Engine {
         self.steps.push(Reverse(step));
     }
 
-    fn emission(&self, job: JobId, kind: EmissionKind) -> Emission {
-        Emission {
-            job,
-            at: self.now,
-            kind,
-        }
+    fn tell(&mut self, job: JobId, kind: EmissionKind) {
+        let at = self.now;
+        self.done.push(Emission { job, at, kind });
     }
 
     fn jitter(&self, job: JobId, index: u32) -> f64 {
@@ -319,12 +399,10 @@ impl Engine {
     }
 }
 
-fn finish_of(sequence: &Sequence) -> Option<Finish> {
-    if sequence.produced < sequence.output_tokens {
-        None
-    } else if sequence.produced < sequence.job.max_tokens {
-        Some(Finish::Stop)
-    } else {
-        Some(Finish::Length)
-    }
+fn empty_cache(profile: &Profile) -> KvCache {
+    KvCache::new(
+        profile.kv_blocks,
+        profile.block_tokens,
+        profile.prefix_caching,
+    )
 }

@@ -83,8 +83,14 @@ pub struct Stats {
     pub itl: BucketCounts,
     /// From the request's arrival to its last token.
     pub e2e: BucketCounts,
-    /// Prompt tokens whose prefill ended.
+    /// Prompt tokens whose prefill ended, cached ones included.
     pub prompt_tokens: u64,
+    /// Prompt tokens that were looked up in the prefix cache, once for each request.
+    pub prefix_queries: u64,
+    /// Of these, how many were found.
+    pub prefix_hits: u64,
+    /// How often a sequence lost its blocks to another.
+    pub preemptions: u64,
     /// Tokens produced.
     pub generation_tokens: u64,
     /// Requests that ended with `stop`.
@@ -102,11 +108,19 @@ impl Stats {
             itl: BucketCounts::new(&ITL_BOUNDS),
             e2e: BucketCounts::new(&E2E_BOUNDS),
             prompt_tokens: 0,
+            prefix_queries: 0,
+            prefix_hits: 0,
+            preemptions: 0,
             generation_tokens: 0,
             stopped: 0,
             reached_length: 0,
             aborted: 0,
         }
+    }
+
+    pub(super) fn looked_up(&mut self, prompt_tokens: u32, found: u32) {
+        self.prefix_queries += u64::from(prompt_tokens);
+        self.prefix_hits += u64::from(found);
     }
 
     pub(super) fn first_token(&mut self, since_arrival: Duration, prompt_tokens: u32) {

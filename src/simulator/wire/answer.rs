@@ -15,7 +15,7 @@ use super::http::{self, Request, Unread};
 use super::pages::{self, Answer, Page};
 use super::state::Accepted;
 use super::write_log::{Moment, Writing};
-use crate::simulator::engine::{Emission, EmissionKind, Finish, JobId};
+use crate::simulator::engine::{EmissionKind, Finish, JobId, Refused};
 use crate::simulator::faults::Ending;
 
 const STREAM_HEAD: &[u8] = b"HTTP/1.1 200 OK\r\nserver: tokencanary-simulator\r\n\
@@ -44,6 +44,8 @@ struct Link<'a, Io> {
 struct Ticket<'a> {
     simulator: &'a Simulator,
     accepted: Accepted,
+    /// Prompt tokens from the prefix cache, as of its admission.
+    cached_tokens: u32,
 }
 
 impl Drop for Ticket<'_> {
@@ -122,8 +124,12 @@ where
             .change(|state, now| state.submit(&mut ask, id, now));
         let accepted = match accepted {
             Ok(accepted) => accepted,
-            Err(full) => {
-                let page = Page::error(503, &full.to_string());
+            Err(refused) => {
+                let status = match refused {
+                    Refused::Full(_) => 503,
+                    Refused::TooLong { .. } => 400,
+                };
+                let page = Page::error(status, &refused.to_string());
                 return self.page(&page, request.close).await;
             }
         };
@@ -131,11 +137,12 @@ where
         let ticket = Ticket {
             simulator: self.simulator,
             accepted,
+            cached_tokens: 0,
         };
         if ask.stream {
             self.stream(ticket, frames, (&ask, &ending)).await
         } else {
-            self.whole(ticket, &frames, &ending).await
+            self.whole(ticket, frames, &ending).await
         }
     }
 
@@ -157,6 +164,7 @@ where
         self.fail_if_due(ending, written).await?;
         loop {
             let (index, finish) = self.next_token(&mut ticket).await?;
+            frames.cached_tokens = ticket.cached_tokens;
             if index == 0 && ask.api == Api::Chat {
                 self.frame(frames.role());
                 self.send(Moment::Role).await?;
@@ -213,12 +221,13 @@ where
     async fn whole(
         &mut self,
         mut ticket: Ticket<'_>,
-        frames: &Frames,
+        mut frames: Frames,
         ending: &Ending,
     ) -> Result<(), Over> {
         loop {
             let (index, finish) = self.next_token(&mut ticket).await?;
             let Some(finish) = finish else { continue };
+            frames.cached_tokens = ticket.cached_tokens;
             let page = match ending {
                 Ending::Cut { .. } => return Err(Over),
                 Ending::StreamError { .. } => Page::refusal(&injected()),
@@ -236,12 +245,10 @@ where
                 emission = ticket.accepted.emissions.recv() => emission.ok_or(Over)?,
                 () = http::gone(&mut self.io, &mut self.read) => return Err(Over),
             };
-            if let Emission {
-                kind: EmissionKind::Token { index, finish },
-                ..
-            } = emission
-            {
-                return Ok((index, finish));
+            match emission.kind {
+                EmissionKind::Token { index, finish } => return Ok((index, finish)),
+                EmissionKind::Admitted { cached_tokens } => ticket.cached_tokens = cached_tokens,
+                EmissionKind::Preempted | EmissionKind::Resumed { .. } => {}
             }
         }
     }

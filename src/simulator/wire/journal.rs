@@ -14,8 +14,14 @@ pub struct RequestTimes {
     pub request: Option<String>,
     /// When the request was read to its end and handed to the engine.
     pub received: MonoTime,
-    /// When it left the queue.
+    /// Tokens of its prompt.
+    pub prompt_tokens: u32,
+    /// When it left the queue for the first time.
     pub admitted: Option<MonoTime>,
+    /// Prompt tokens that were in the prefix cache then.
+    pub cached_tokens: Option<u32>,
+    /// How often it had to give way and was prefilled again.
+    pub preemptions: u32,
     /// When each token came.
     pub tokens: Vec<MonoTime>,
     /// When the last token came, if all did.
@@ -40,7 +46,12 @@ impl Journal {
         }
     }
 
-    pub(super) fn receive(&mut self, job: JobId, request: Option<String>, now: MonoTime) {
+    pub(super) fn receive(
+        &mut self,
+        job: JobId,
+        (request, prompt_tokens): (Option<String>, u32),
+        now: MonoTime,
+    ) {
         if self.requests.len() >= self.capacity {
             self.lost += 1;
             return;
@@ -49,7 +60,10 @@ impl Journal {
         self.requests.push(RequestTimes {
             request,
             received: now,
+            prompt_tokens,
             admitted: None,
+            cached_tokens: None,
+            preemptions: 0,
             tokens: Vec::new(),
             finished: None,
         });
@@ -61,7 +75,12 @@ impl Journal {
         };
         let times = &mut self.requests[place];
         match emission.kind {
-            EmissionKind::Admitted => times.admitted = Some(emission.at),
+            EmissionKind::Admitted { cached_tokens } => {
+                times.admitted = Some(emission.at);
+                times.cached_tokens = Some(cached_tokens);
+            }
+            EmissionKind::Preempted => times.preemptions += 1,
+            EmissionKind::Resumed { .. } => {}
             EmissionKind::Token { finish, .. } => {
                 times.tokens.push(emission.at);
                 if finish.is_some() {

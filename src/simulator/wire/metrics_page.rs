@@ -5,6 +5,7 @@
 use std::fmt::Write as _;
 
 use crate::simulator::engine::{BucketCounts, EngineState, Stats};
+use crate::simulator::profile::Profile;
 
 const NEVER: &str = "writing to a `String` cannot fail";
 
@@ -13,6 +14,7 @@ const NEVER: &str = "writing to a `String` cannot fail";
 pub(super) struct Page<'a> {
     pub(super) model: &'a str,
     pub(super) state: EngineState,
+    pub(super) profile: &'a Profile,
     pub(super) stats: &'a Stats,
     /// Unix seconds.
     pub(super) process_start: f64,
@@ -57,6 +59,8 @@ pub(super) fn render(page: &Page<'_>) -> String {
         ),
         &format!("{:?}", state.kv_usage),
     );
+    text.cache_config(page.profile);
+    text.cache_totals(page.stats);
     text.totals(page.stats);
     text.histograms(page.stats);
     let start = page.process_start;
@@ -78,6 +82,49 @@ struct Text {
 }
 
 impl Text {
+    /// What the KV cache is like, told in labels.
+    fn cache_config(&mut self, profile: &Profile) {
+        self.head((
+            "cache_config_info",
+            "gauge",
+            "Information of the LLMEngine CacheConfig",
+        ));
+        let (block, blocks) = (profile.block_tokens, profile.kv_blocks);
+        let reuses = if profile.prefix_caching {
+            "True"
+        } else {
+            "False"
+        };
+        writeln!(
+            self.out,
+            r#"vllm:cache_config_info{{block_size="{block}",enable_prefix_caching="{reuses}",engine="0",num_gpu_blocks="{blocks}"}} 1.0"#
+        )
+        .expect(NEVER);
+    }
+
+    fn cache_totals(&mut self, stats: &Stats) {
+        let totals = [
+            (
+                "prefix_cache_queries_total",
+                "Prefix cache queries, in terms of number of queried tokens.",
+                stats.prefix_queries,
+            ),
+            (
+                "prefix_cache_hits_total",
+                "Prefix cache hits, in terms of number of cached tokens.",
+                stats.prefix_hits,
+            ),
+            (
+                "num_preemptions_total",
+                "Cumulative number of preemption from the engine.",
+                stats.preemptions,
+            ),
+        ];
+        for (name, help, count) in totals {
+            self.simple((name, "counter", help), &format!("{count}.0"));
+        }
+    }
+
     fn totals(&mut self, stats: &Stats) {
         self.simple(
             (

@@ -102,6 +102,12 @@ struct Inner {
     log: Option<WriteLog>,
 }
 
+/// Most prompt and output tokens of one request: as many as fit in the KV cache when it is alone,
+/// which is what vLLM finds out by itself if it is told to.
+fn max_model_len(profile: &Profile) -> u32 {
+    u32::try_from(profile.kv_tokens()).map_or(MAX_MODEL_LEN, |most| most.min(MAX_MODEL_LEN))
+}
+
 impl Simulator {
     /// A simulator on the clock of `anchor`. It does nothing until [`run`](Self::run) runs.
     ///
@@ -122,7 +128,7 @@ impl Simulator {
                 served: Served {
                     model: config.model,
                     template_tokens: config.template_tokens,
-                    max_model_len: MAX_MODEL_LEN,
+                    max_model_len: max_model_len(&config.profile),
                 },
                 state: Mutex::new(State::new(engine, journal, config.version, anchor.now())),
                 wake: Notify::new(),

@@ -14,6 +14,7 @@ const JSON: &str = "application/json";
 const METRICS: &str = "text/plain; version=0.0.4; charset=utf-8";
 const CHAT: &str = "/v1/chat/completions";
 const COMPLETIONS: &str = "/v1/completions";
+const RESET: &str = "/reset_prefix_cache";
 
 /// A whole answer.
 #[derive(Debug)]
@@ -106,7 +107,7 @@ pub(super) fn answer(simulator: &Simulator, request: &Request) -> Answer {
         });
     }
     let allowed = match path {
-        CHAT | COMPLETIONS => "POST",
+        CHAT | COMPLETIONS | RESET => "POST",
         "/v1/models" | "/version" | "/health" | "/metrics" => "GET",
         "/sim/faults" => "GET, POST",
         _ => {
@@ -124,6 +125,7 @@ pub(super) fn answer(simulator: &Simulator, request: &Request) -> Answer {
     Answer::Page(match (path, request.method.as_str()) {
         (CHAT, _) => return Answer::Generated(Api::Chat),
         (COMPLETIONS, _) => return Answer::Generated(Api::Completions),
+        (RESET, _) => reset_prefix_cache(simulator),
         ("/v1/models", _) => models(simulator),
         ("/version", _) => version(simulator),
         ("/metrics", _) => metrics(simulator),
@@ -165,6 +167,7 @@ fn metrics(simulator: &Simulator) -> Page {
         metrics_page::render(&metrics_page::Page {
             model: &simulator.inner.served.model,
             state: state.engine.state(),
+            profile: state.engine.profile(),
             stats: state.engine.stats(),
             process_start: started.as_secs_f64(),
         })
@@ -173,6 +176,18 @@ fn metrics(simulator: &Simulator) -> Page {
         content_type: METRICS,
         ..Page::json(200, body)
     }
+}
+
+/// Answers 200 whether it could or not, as vLLM does.
+fn reset_prefix_cache(simulator: &Simulator) -> Page {
+    let emptied = simulator.change(|state, now| {
+        state.pump(now);
+        state.engine.reset_prefix_cache()
+    });
+    if !emptied {
+        tracing::warn!("the prefix cache was not emptied, since requests are running");
+    }
+    empty()
 }
 
 fn add_fault(simulator: &Simulator, body: &[u8]) -> Page {

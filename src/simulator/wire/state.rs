@@ -12,7 +12,7 @@ use super::ask::Ask;
 use super::journal::Journal;
 use crate::clock::MonoTime;
 use crate::simulator::engine::{
-    Emission, EmissionKind, Engine, EngineFull, Job, JobId, Phase, Slowdown,
+    Emission, EmissionKind, Engine, Job, JobId, Phase, Refused, Slowdown,
 };
 use crate::simulator::faults::{Ending, Fault, FaultKind, Faults, TooManyFaults};
 
@@ -71,25 +71,26 @@ impl State {
         ask: &mut Ask,
         request: Option<String>,
         now: MonoTime,
-    ) -> Result<Accepted, EngineFull> {
+    ) -> Result<Accepted, Refused> {
         self.pump(now);
         let job = JobId(self.submitted);
         self.engine.submit(
             now,
-            Job {
+            &Job {
                 id: job,
-                prompt_tokens: ask.prompt_tokens,
+                prompt: std::mem::take(&mut ask.prompt),
+                cache_salt: ask.cache_salt,
                 min_tokens: ask.min_tokens,
                 max_tokens: ask.max_tokens,
             },
         )?;
         self.submitted += 1;
-        // Room for all a job can get: its admission and its tokens. Sending never fails for
-        // want of room.
+        // Room for all that is handed on: the first admission and the tokens. Sending never fails
+        // for want of room.
         let room = usize::try_from(ask.max_tokens).unwrap_or(usize::MAX / 8) + 1;
         let (sender, emissions) = mpsc::channel(room);
         self.answers.insert(job, sender);
-        self.journal.receive(job, request, now);
+        self.journal.receive(job, (request, ask.prompt_tokens), now);
         self.pump(now);
         Ok(Accepted { job, emissions })
     }
@@ -146,6 +147,10 @@ impl State {
         let Some(answer) = self.answers.get(&emission.job) else {
             return;
         };
+        // A client is not told that its answer waits again.
+        if let EmissionKind::Preempted | EmissionKind::Resumed { .. } = emission.kind {
+            return;
+        }
         let over = matches!(
             emission.kind,
             EmissionKind::Token {

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use super::super::draws::Draws;
+use super::vocabulary::NAMES;
 use super::{Unit, prose};
 
 /// Beginnings of a question, before a thing.
@@ -36,9 +37,9 @@ const LINES: (u32, u32) = (4, 10);
 
 /// A conversation, and the empty line after it.
 pub(super) fn scene(draws: &mut Draws, out: &mut VecDeque<Unit>) {
-    let first = draws.pick(&prose::NAMES);
+    let first = draws.pick(&NAMES);
     let second = loop {
-        let name = draws.pick(&prose::NAMES);
+        let name = draws.pick(&NAMES);
         if name != first {
             break name;
         }

@@ -8,6 +8,7 @@
 mod code;
 mod dialogue;
 mod prose;
+mod vocabulary;
 
 use std::collections::VecDeque;
 

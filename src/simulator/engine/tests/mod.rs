@@ -1,5 +1,6 @@
 //! The engine against times computed by hand. All instants are in milliseconds.
 
+mod cache;
 mod property;
 
 use std::time::Duration;
@@ -26,16 +27,27 @@ fn quick() -> Engine {
 fn job(id: u64, prompt_tokens: u32, output_tokens: u32) -> Job {
     Job {
         id: JobId(id),
-        prompt_tokens,
+        prompt: text(id, prompt_tokens),
+        cache_salt: None,
         min_tokens: output_tokens,
         max_tokens: output_tokens,
     }
 }
 
+/// Tokens of a text that has nothing in common with those of another number.
+fn text(number: u64, tokens: u32) -> Vec<u64> {
+    let first = number << 32;
+    (first..first + u64::from(tokens)).collect()
+}
+
 /// Advances to `now`, keeps what came, then submits.
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "a job is made where it is submitted"
+)]
 fn submit((engine, all): (&mut Engine, &mut Vec<Emission>), now: u64, job: Job) {
     all.extend(engine.advance(at(now)));
-    engine.submit(at(now), job).expect("the engine has room");
+    engine.submit(at(now), &job).expect("the engine has room");
 }
 
 /// When job `id` was admitted (first) and when its tokens came.
@@ -54,7 +66,7 @@ fn the_first_token_comes_at_the_end_of_the_prefill() {
     submit((&mut engine, &mut all), 5, job(1, 10, 2));
     all.extend(engine.advance(at(1000)));
     let expected = [
-        (at(5), EmissionKind::Admitted),
+        (at(5), EmissionKind::Admitted { cached_tokens: 0 }),
         (
             at(6),
             EmissionKind::Token {
@@ -221,7 +233,8 @@ fn a_cancelled_job_frees_its_slot_at_once() {
     let mut all = Vec::new();
     let mut engine = engine(Profile {
         max_running: 1,
-        kv_capacity_tokens: 100,
+        kv_blocks: 100,
+        block_tokens: 1,
         ..Profile::fixed(ms(10), ms(10))
     });
     submit((&mut engine, &mut all), 0, job(1, 20, 9));
@@ -334,10 +347,10 @@ fn a_profile_that_stops_early_keeps_between_least_and_most() {
 fn the_engine_refuses_more_jobs_than_it_holds() {
     let mut engine = quick();
     for id in 0..65_536 {
-        engine.submit(at(0), job(id, 0, 1)).expect("there is room");
+        engine.submit(at(0), &job(id, 0, 1)).expect("there is room");
     }
     assert_eq!(
-        engine.submit(at(0), job(65_536, 0, 1)),
-        Err(EngineFull(65_536))
+        engine.submit(at(0), &job(65_536, 0, 1)),
+        Err(Refused::Full(65_536))
     );
 }

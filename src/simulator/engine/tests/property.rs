@@ -51,7 +51,7 @@ proptest! {
             match deed {
                 Deed::Submit { prompt, output } => {
                     let id = u64::try_from(submitted.len()).expect("a small number");
-                    engine.submit(at(now), job(id, prompt, output)).expect("there is room");
+                    engine.submit(at(now), &job(id, prompt, output)).expect("there is room");
                     submitted.push((id, output));
                 }
                 Deed::Cancel(id) => {
@@ -78,5 +78,67 @@ proptest! {
         let state = engine.state();
         prop_assert_eq!((state.running, state.waiting, engine.next_event()), (0, 0, None));
         prop_assert!(state.kv_usage.abs() < 1e-12);
+    }
+}
+
+/// Prompts out of a few families, which share beginnings of some length.
+fn family_prompt(family: u64, tokens: u64) -> Vec<u64> {
+    (0..tokens)
+        .map(|at| if at < 20 { at } else { family << 32 | at })
+        .collect()
+}
+
+proptest! {
+    #[test]
+    fn a_small_cache_delays_jobs_and_loses_nothing(
+        (kv_blocks, block_tokens, slots, caching) in (8..30_u32, 4..9_u32, 1..8_usize, any::<bool>()),
+        jobs in prop::collection::vec((0..60_u64, 0..4_u64, 0..24_u64, 1..9_u32), 1..60),
+        leaves in prop::collection::vec(0..60_u64, 0..6),
+    ) {
+        let mut engine = Engine::new(
+            Profile {
+                max_running: slots,
+                kv_blocks,
+                block_tokens,
+                prefix_caching: caching,
+                prefill_per_1k_tokens: ms(1000),
+                ..Profile::fixed(ms(3), ms(5))
+            },
+            3,
+        );
+        let (mut now, mut all) = (0, Vec::new());
+        for (id, (wait, family, tokens, output)) in (0..).zip(&jobs) {
+            now += wait % 30;
+            all.extend(engine.advance(at(now)));
+            prop_assert!(engine.state().running <= slots);
+            prop_assert!(engine.next_event().is_none_or(|next| next > at(now)));
+            let job = Job { prompt: family_prompt(*family, *tokens), ..job(id, 0, *output) };
+            engine.submit(at(now), &job).expect("at least 32 tokens fit");
+            if leaves.contains(&id) {
+                engine.cancel(JobId(id / 2));
+            }
+        }
+        all.extend(engine.advance(at(1_000_000)));
+        prop_assert!(all.is_sorted_by_key(|emission| emission.at));
+        for (id, (.., output)) in (0..).zip(&jobs) {
+            if leaves.iter().any(|leave| leave / 2 == id) {
+                continue;
+            }
+            let indices: Vec<u32> = all
+                .iter()
+                .filter(|emission| emission.job == JobId(id))
+                .filter_map(|emission| match emission.kind {
+                    EmissionKind::Token { index, .. } => Some(index),
+                    _ => None,
+                })
+                .collect();
+            prop_assert_eq!(indices, (0..*output).collect::<Vec<_>>());
+        }
+        let state = engine.state();
+        prop_assert_eq!((state.running, state.waiting, engine.next_event()), (0, 0, None));
+        prop_assert!(state.kv_usage.abs() < 1e-12);
+        let stats = engine.stats();
+        prop_assert!(stats.prefix_hits <= stats.prefix_queries);
+        prop_assert!(caching || stats.prefix_hits == 0);
     }
 }

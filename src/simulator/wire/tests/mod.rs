@@ -1,5 +1,6 @@
 //! The wire in virtual time: requests written by hand, every write seen with its instant.
 
+mod cache;
 mod completions;
 mod faults;
 mod pages;

@@ -99,11 +99,29 @@ fn samples(page: &str) -> Vec<(&str, f64)> {
         .collect()
 }
 
+/// What the page of the next test shows of the KV cache.
+fn of_the_cache(labels: &str) -> Vec<(String, f64)> {
+    vec![
+        // 100 blocks of 2 tokens. The second has 3 + 3 tokens in 3 blocks; the third has 3 in
+        // 2 blocks, the first of which it shares.
+        (format!("vllm:kv_cache_usage_perc{{{labels}}}"), 0.04),
+        // Three prompts of 3 tokens were looked up; the second and third found a block of 2.
+        (format!("vllm:prefix_cache_queries_total{{{labels}}}"), 9.0),
+        (format!("vllm:prefix_cache_hits_total{{{labels}}}"), 4.0),
+        (format!("vllm:num_preemptions_total{{{labels}}}"), 0.0),
+        (
+            r#"vllm:cache_config_info{block_size="2",enable_prefix_caching="True",engine="0",num_gpu_blocks="100"}"#.to_owned(),
+            1.0,
+        ),
+    ]
+}
+
 #[tokio::test(start_paused = true)]
 async fn the_metrics_page_shows_a_known_sequence() {
     let rig = Rig::new(Profile {
         max_running: 2,
-        kv_capacity_tokens: 100,
+        kv_blocks: 100,
+        block_tokens: 2,
         ..Profile::fixed(ms(100), ms(10))
     });
     let mut peers = Vec::new();
@@ -130,8 +148,6 @@ async fn the_metrics_page_shows_a_known_sequence() {
     let expected = [
         (format!("vllm:num_requests_running{{{labels}}}"), 2.0),
         (format!("vllm:num_requests_waiting{{{labels}}}"), 0.0),
-        // Prompts of 3 tokens: 3 + 3 and 3 + 0 of 100.
-        (format!("vllm:kv_cache_usage_perc{{{labels}}}"), 0.09),
         (format!("vllm:prompt_tokens_total{{{labels}}}"), 6.0),
         (format!("vllm:generation_tokens_total{{{labels}}}"), 6.0),
         (reason("length"), 1.0),
@@ -160,14 +176,14 @@ async fn the_metrics_page_shows_a_known_sequence() {
             0.12,
         ),
     ];
-    for (series, value) in expected {
+    for (series, value) in expected.into_iter().chain(of_the_cache(labels)) {
         let got = samples.iter().find(|(name, _)| *name == series);
         let close = got.is_some_and(|(_, got)| (got - value).abs() < 1e-12);
         assert!(close, "{series}: {got:?}, wanted {value}");
     }
-    // 3 gauges, 2 counters, 4 reasons, 22 + 19 + 21 buckets with 3 lines more each, 1 start.
-    assert_eq!(samples.len(), 3 + 2 + 4 + (22 + 19 + 21 + 9) + 1);
-    assert_eq!(page.matches("# TYPE vllm:").count(), 9);
+    // 4 gauges, 5 counters, 4 reasons, 22 + 19 + 21 buckets with 3 lines more each, 1 start.
+    assert_eq!(samples.len(), 4 + 5 + 4 + (22 + 19 + 21 + 9) + 1);
+    assert_eq!(page.matches("# TYPE vllm:").count(), 13);
     assert!(page.contains("# TYPE vllm:prompt_tokens_total counter\n"));
 }
 
