@@ -48,7 +48,7 @@ const NOT_BESIDE: [&str; 20] = [
     "system_prompt",
     "shared_system_prompt_length",
     "user_context_prompt_length",
-    "num_prefix_prompts",
+    "prefix_pool",
     "prefix_prompt_length",
     "image_width_mean",
     "image_height_mean",

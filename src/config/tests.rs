@@ -312,7 +312,7 @@ fn what_is_planned_is_refused_and_not_ignored() {
         ),
         (
             "probes[0].arrivals.process",
-            with_probe(&GOOD.replace("constant", "trace")),
+            with_probe(&GOOD.replace("constant", "sine")),
         ),
         (
             "targets[0].node",
