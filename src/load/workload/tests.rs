@@ -193,7 +193,7 @@ fn a_server_is_asked_how_it_counts_only_if_that_is_wanted() {
     let mut run = workload((synthetic, COLD), 5);
     let prompts = run.to_calibrate().expect("wanted");
     let counts = prompts.each_ref().map(|prompt| words(&prompt.text).len());
-    assert_eq!(counts, [32, 288]);
+    assert_eq!(counts, [32, 1_056]);
 }
 
 #[test]
