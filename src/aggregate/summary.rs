@@ -18,7 +18,7 @@ use super::stats::Values;
 use super::wire::WireTotals;
 use super::{Quantile, rank};
 use crate::clock::MonoTime;
-use crate::measurement::{Observed, Outcome, RequestRecord, Stream, TokenSource};
+use crate::measurement::{CacheMode, Observed, Outcome, RequestRecord, Stream, TokenSource};
 
 /// Schema of `summary.json`. Within `/1` fields are only added.
 pub const SCHEMA: &str = "tokencanary.summary/1";
@@ -55,6 +55,9 @@ pub struct Summary {
     pub throughput: Throughput,
     /// How well the bytes could be timed, and what was odd about the responses.
     pub wire: WireSummary,
+    /// The same of the records of each cache mode, where there are several: `cold` and `warm`.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub by_cache: BTreeMap<&'static str, Summary>,
 }
 
 /// How well the bytes of a run could be timed, and what was odd about its responses.
@@ -95,6 +98,9 @@ pub struct Metrics {
     pub connect_time: Option<Stats>,
     /// Tokens per second of the decode phase of one request.
     pub output_rate: Option<Stats>,
+    /// Prompt tokens that the server took from its prefix cache, of `ok` requests of which it
+    /// said so.
+    pub cached_length: Option<Stats>,
     /// Prompt tokens as the server counted them.
     pub input_length: Option<Stats>,
     /// Output tokens as the server counted them.
@@ -161,6 +167,7 @@ pub struct SummaryBuilder {
     chunk_gap: Values,
     own_lag: Values,
     output_rate: Values,
+    cached_length: Values,
     input_length: Values,
     output_length: Values,
     input_tokens: Option<u64>,
@@ -168,6 +175,8 @@ pub struct SummaryBuilder {
     first_start: Option<MonoTime>,
     last_end: Option<MonoTime>,
     wire: WireTotals,
+    /// For each cache mode, where there are several.
+    by_cache: Vec<(CacheMode, Self)>,
 }
 
 impl SummaryBuilder {
@@ -181,7 +190,15 @@ impl SummaryBuilder {
     #[must_use]
     pub fn with_cap(streams: &[Arc<Stream>], cap: usize) -> Self {
         let values = || Values::new(cap);
+        let of = |mode: CacheMode| streams.iter().filter(move |stream| stream.cache == mode);
+        let modes = [CacheMode::Cold, CacheMode::Warm].map(|mode| (mode, of(mode)));
+        let is_mixed = modes.iter().all(|(_, of)| of.clone().next().is_some());
+        let parts = modes.into_iter().filter(|_| is_mixed).map(|(mode, of)| {
+            let of: Vec<_> = of.cloned().collect();
+            (mode, Self::with_cap(&of, cap))
+        });
         Self {
+            by_cache: parts.collect(),
             closed_loop: streams.iter().any(|stream| stream.closed_loop),
             outcomes: [0; Outcome::ALL.len()],
             phases: Phases::default(),
@@ -190,6 +207,7 @@ impl SummaryBuilder {
             chunk_gap: values(),
             own_lag: values(),
             output_rate: values(),
+            cached_length: values(),
             input_length: values(),
             output_length: values(),
             input_tokens: None,
@@ -204,6 +222,10 @@ impl SummaryBuilder {
     pub fn observe(&mut self, observed: &Observed) {
         let record = &observed.record;
         self.phases.observe(record);
+        let mode = record.stream.cache;
+        if let Some((_, part)) = self.by_cache.iter_mut().find(|(of, _)| *of == mode) {
+            part.observe(observed);
+        }
         if !record.is_measured() {
             return;
         }
@@ -245,6 +267,9 @@ impl SummaryBuilder {
         }
         if let Reading::Value(rate) = Measure::OutputRate.read(record) {
             self.output_rate.add(rate);
+        }
+        if let Some(cached) = record.tokens.cached {
+            self.cached_length.add(f64::from(cached));
         }
         if let Some(input) = record.tokens.input {
             self.input_length.add(f64::from(input));
@@ -302,6 +327,7 @@ impl SummaryBuilder {
                 response_ttft: response_ttft.stats("ms"),
                 connect_time: connect_time.stats("ms"),
                 output_rate: self.output_rate.stats("tokens/s"),
+                cached_length: self.cached_length.stats("tokens"),
                 input_length: self.input_length.stats("tokens"),
                 output_length: self.output_length.stats("tokens"),
                 slot_wait: slot_wait.stats("ms"),
@@ -309,6 +335,11 @@ impl SummaryBuilder {
             },
             throughput,
             wire: WireSummary::of(&self.wire),
+            by_cache: self
+                .by_cache
+                .into_iter()
+                .map(|(mode, part)| (mode.name(), part.finish()))
+                .collect(),
         }
     }
 

@@ -16,8 +16,17 @@ use crate::measurement::Note;
 /// can be trusted.
 #[must_use]
 pub fn bench_table(summary: &Summary) -> String {
-    let mut out = metrics(summary);
-    out.push('\n');
+    let mut out = String::new();
+    // Requests of one cache mode say nothing about those of another: they are not mixed.
+    for (mode, part) in &summary.by_cache {
+        writeln!(out, " {mode}").expect("writing to a string cannot fail");
+        out.push_str(&metrics(part));
+        out.push('\n');
+    }
+    if summary.by_cache.is_empty() {
+        out.push_str(&metrics(summary));
+        out.push('\n');
+    }
     let lines = [throughput(summary), outcomes(summary), trust(summary)];
     for line in lines.into_iter().chain(wire(summary)) {
         writeln!(out, " {line}").expect("writing to a string cannot fail");
@@ -39,6 +48,9 @@ fn beside(summary: &Summary) -> Option<String> {
     (!beside.is_empty()).then(|| format!("not measured  {}", beside.join(" · ")))
 }
 
+/// The row that what was cached stands below.
+const INPUT_LENGTH: &str = "input length (tokens)";
+
 /// Every row of the table, in order: its name and, where there are values, its statistics.
 fn rows(summary: &Summary) -> [(&'static str, Option<&Stats>); 10] {
     let metrics = &summary.metrics;
@@ -53,7 +65,7 @@ fn rows(summary: &Summary) -> [(&'static str, Option<&Stats>); 10] {
         ("service time (ms)", metrics.service_time.as_ref()),
         (response_time, metrics.response_time.as_ref()),
         ("output rate (tokens/s)", metrics.output_rate.as_ref()),
-        ("input length (tokens)", metrics.input_length.as_ref()),
+        (INPUT_LENGTH, metrics.input_length.as_ref()),
         ("output length (tokens)", metrics.output_length.as_ref()),
         ("connect time (ms)", metrics.connect_time.as_ref()),
         ("slot wait (ms)", metrics.slot_wait.as_ref()),
@@ -68,6 +80,10 @@ fn metrics(summary: &Summary) -> String {
     let mut table = table(head, 1);
     for (name, stats) in rows(summary) {
         table.add_row(stats_row(name, stats));
+        // Only some servers say it.
+        if let (INPUT_LENGTH, Some(cached)) = (name, &summary.metrics.cached_length) {
+            table.add_row(stats_row("of it cached (tokens)", Some(cached)));
+        }
     }
     for (name, aware) in [
         ("TTFT or failure (ms)", &summary.ttft_or_failure),
@@ -282,6 +298,7 @@ mod tests {
                 response_ttft: None,
                 connect_time: None,
                 output_rate: None,
+                cached_length: None,
                 input_length: Some(stats("tokens", None)),
                 output_length: Some(stats("tokens", None)),
                 slot_wait: None,
@@ -296,7 +313,39 @@ mod tests {
                 total_tokens_per_s: Some(2_500.0),
             },
             wire: WireSummary::default(),
+            by_cache: BTreeMap::new(),
         }
+    }
+
+    #[test]
+    fn cache_modes_have_a_table_each() {
+        let cached = |mean: f64| Summary {
+            metrics: crate::aggregate::summary::Metrics {
+                cached_length: Some(Stats {
+                    mean,
+                    ..stats("tokens", None)
+                }),
+                ..summary(0).metrics
+            },
+            ..summary(0)
+        };
+        let both = Summary {
+            by_cache: BTreeMap::from([("cold", cached(0.0)), ("warm", cached(384.0))]),
+            ..summary(0)
+        };
+        let text = bench_table(&both);
+        let begins = |start: &str| text.lines().filter(|line| line.starts_with(start)).count();
+        assert_eq!((begins(" cold"), begins(" warm")), (1, 1));
+        assert_eq!(begins(" TTFT (ms)"), 2);
+        assert_eq!(begins(" throughput"), 1, "of all together");
+        let cached: Vec<_> = text
+            .lines()
+            .filter(|line| line.starts_with(" of it cached"))
+            .collect();
+        assert!(
+            cached[0].contains(" 0.00 ") && cached[1].contains(" 384.00 "),
+            "{text}"
+        );
     }
 
     #[test]

@@ -189,6 +189,15 @@ async fn pairs_are_two_streams() {
         seen.collect::<Vec<_>>(),
         [cold, warm, cold, warm, cold, warm]
     );
+    let summary = played.report.summary.expect("asked for");
+    let part = |mode: &str| {
+        let part = &summary.by_cache[mode];
+        let cached = part.metrics.cached_length.as_ref().expect("counted");
+        (part.records, cached.count, format!("{:.1}", cached.max))
+    };
+    assert_eq!((summary.records, summary.by_cache.len()), (6, 2));
+    assert_eq!(part("cold"), (3, 3, "0.0".to_owned()));
+    assert_eq!(part("warm"), (3, 3, "384.0".to_owned()));
 }
 
 #[tokio::test(start_paused = true)]
