@@ -9,7 +9,7 @@ use super::build::{fresh_ids, poll, unseeded, unseeded_file};
 use super::discover::{DiscoverError, served};
 use super::feed::{Feed, FileReader, Timing};
 use super::streams::{StreamPlan, loops, streams};
-use super::tokenizers::{load, measure, recount};
+use super::tokenizers::{load, load_all, measure, recount};
 use crate::aggregate::SampleRing;
 use crate::client::{Call, Cancel, Client};
 use crate::clock::TimeAnchor;
@@ -152,14 +152,36 @@ async fn ask(
     }
 }
 
-/// What the file of a probe sends first.
-async fn first_prompt(file: &PromptFile) -> anyhow::Result<Prompt> {
+/// Whether the files that `config` names can be used: tokenizers, and the beginnings of data sets
+/// and traces. For whoever has to know before something else is given up.
+///
+/// # Errors
+///
+/// What a run would say at its start.
+pub fn check_files(config: &Config) -> anyhow::Result<()> {
+    load_all(config)?;
+    for file in config
+        .probes
+        .iter()
+        .filter_map(|probe| probe.workload.file())
+    {
+        begun(file)?;
+    }
+    Ok(())
+}
+
+fn begun(file: &PromptFile) -> anyhow::Result<Feed> {
     let timing = Timing {
         replay: None,
         pauses: file.pauses,
     };
     let reader = FileReader::open(file, timing, unseeded_file())?;
-    let (mut feed, _) = Feed::begin(reader)?;
+    Ok(Feed::begin(reader)?.0)
+}
+
+/// What the file of a probe sends first.
+async fn first_prompt(file: &PromptFile) -> anyhow::Result<Prompt> {
+    let mut feed = begun(file)?;
     let script = feed.next().await;
     let step = script.and_then(|mut script| script.steps.pop_front());
     Ok(step.context("a feed that began has a first turn")?.prompt)

@@ -22,7 +22,7 @@ mod streams;
 mod tokenizers;
 
 pub use build::draw_seed;
-pub use check::{Checked, CheckedRequest, check_target};
+pub use check::{Checked, CheckedRequest, check_files, check_target};
 pub use discover::{DiscoverError, ask_model};
 pub use feed::{FileReport, Look, UnusableFile, look};
 pub use run::RunReport;

@@ -15,7 +15,7 @@ use super::signals::with_signals;
 use super::{Exit, Output, print, say};
 use crate::aggregate::{Live, StreamLive, Summary, Totals};
 use crate::app::{
-    App, DiscoverError, Outputs, RunReport, Runtimes, Setup, ask_model, draw_seed, tcp,
+    App, DiscoverError, Outputs, RunReport, Runtimes, Setup, ask_model, check_files, draw_seed, tcp,
 };
 use crate::clock::TimeAnchor;
 use crate::measurement::Outcome;
@@ -107,6 +107,8 @@ async fn run_plan(args: &Args, mut plan: Plan, runtimes: &Runtimes) -> anyhow::R
         .artifact_dir
         .clone()
         .unwrap_or_else(|| default_dir(&plan));
+    // Before the results of an earlier run are taken away.
+    check_files(&plan.config)?;
     let held = match prepare(&dir).and_then(|held| clear(&dir).map(|()| held)) {
         Ok(held) => held,
         Err(message) => {

@@ -71,3 +71,23 @@ async fn bad_rows_end_it_with_three_and_the_first_ones_with_two() {
     let told = bench("files-none", &rows[..0], "").await;
     assert_eq!(told.code, Some(2), "{told:?}");
 }
+
+#[tokio::test]
+async fn a_file_that_cannot_be_used_costs_no_earlier_result() {
+    let folder = scratch("files-kept");
+    let server = Simulated::start(&folder).await;
+    fs::create_dir(folder.join("out")).expect("a scratch folder");
+    fs::write(folder.join("out/summary.json"), "of before").expect("a scratch file");
+    fs::write(folder.join("bad.jsonl"), "{\n").expect("a scratch file");
+    fs::write(folder.join("bad.tiktoken"), "none\n").expect("a scratch file");
+    let first = ["bench", "--url", &server.url, "--artifact-dir", "out"];
+    for flags in [
+        ["--input-file", "bad.jsonl"],
+        ["--tokenizer", "bad.tiktoken"],
+    ] {
+        let told = finish(&folder, &[&first[..], &flags].concat()).await;
+        assert_eq!(told.code, Some(2), "{told:?}");
+        let kept = fs::read_to_string(folder.join("out/summary.json"));
+        assert_eq!(kept.ok().as_deref(), Some("of before"), "{flags:?}");
+    }
+}
