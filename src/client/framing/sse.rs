@@ -129,10 +129,9 @@ impl SseDecoder {
             self.name.clear();
             self.name.extend_from_slice(b"error");
             self.add_data(error);
-        } else if let Some(name) = line.strip_prefix(b"event:") {
+        } else if let Some(name) = value_of(line, b"event") {
             self.name.clear();
-            self.name
-                .extend_from_slice(name.strip_prefix(b" ").unwrap_or(name));
+            self.name.extend_from_slice(name);
         }
         // Comments, `id`, `retry` and unknown fields say nothing about tokens.
     }
@@ -223,6 +222,10 @@ mod tests {
                 ],
             ),
             ("errors: x\ndata: a\n\n", data(&["a"])),
+            // A field without a colon is empty, and so is the name that it sets.
+            ("event: error\nevent\ndata: a\n\n", data(&["a"])),
+            ("error: a\nevent\n\n", data(&["a"])),
+            ("events: error\ndata: a\n\n", data(&["a"])),
             ("data: a\n\ndata: [DONE]", data(&["a", "[DONE]"])),
             ("data: : keepalive\n\n", data(&[": keepalive"])),
         ] {
