@@ -18,7 +18,7 @@ use tokio_util::task::TaskTracker;
 use super::aside::{Asking, page_at, page_elsewhere};
 use super::dispatch::{Dispatch, PhasePlan, Rules, Shared, Stop, Supply};
 use super::exporters::{self, ExporterTask};
-use super::feed::{Feed, FeedTask, FileReader, Timing};
+use super::feed::{Feed, FeedTask, FileReader, Making, Timing};
 use super::join::{Join, Known};
 use super::lanes::{Lane, Lanes, Load};
 use super::ledger::Ledger;
@@ -32,7 +32,7 @@ use crate::config::{
     Arrivals, Config, PhaseConfig, ProbeConfig, Replies, ServerMetrics, TargetConfig,
 };
 use crate::control::{Governor, Slots};
-use crate::load::workload::{Sources, Tokenizer, Workload};
+use crate::load::workload::{Measure, Sources, Tokenizer, Workload};
 use crate::measurement::{Phase, RequestRecord, Stream, TraceIds};
 use crate::scrape::Poll;
 use crate::telemetry::SelfMetrics;
@@ -315,7 +315,12 @@ impl Parts<'_> {
         };
         let Some(file) = probe.workload.file() else {
             let measure = measure(probe, target, tokenizer)?;
+            let is_slow = matches!(measure, Measure::Exact(_));
             let workload = Workload::new(&probe.workload, measure, sources);
+            if is_slow && !probe.workload.has_contexts() {
+                let (making, prompts) = Making::ahead(workload);
+                return Ok((Supply::ahead(prompts), Some(FeedTask::Making(making))));
+            }
             return Ok((Supply::made(workload), None));
         };
         let timing = Timing {
@@ -327,6 +332,7 @@ impl Parts<'_> {
         };
         let order = seeded(self.seed, stream, 1 << 10);
         let reader = FileReader::open(file, timing, (self.seed, sources, order))?;
+        reader.tell();
         let (feed, task) = Feed::begin(reader)?;
         Ok((Supply::read(feed), task))
     }

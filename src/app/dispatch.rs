@@ -215,7 +215,8 @@ impl Dispatch {
     /// is due.
     async fn has_more(&mut self, (left, clock): (Left, Option<RowClock>)) -> bool {
         if !self.supply.is_read() {
-            return true;
+            // Also when the run stops: what was due by then becomes a record.
+            return self.supply.is_ready().await;
         }
         if !left.any() {
             return false;

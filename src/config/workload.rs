@@ -222,6 +222,15 @@ impl WorkloadConfig {
         }
     }
 
+    /// Whether a prompt depends on the session that it is for.
+    #[must_use]
+    pub const fn has_contexts(&self) -> bool {
+        match &self.source {
+            PromptSource::Synthetic(synthetic) => synthetic.context_tokens.is_some(),
+            PromptSource::File(_) => false,
+        }
+    }
+
     /// The file that prompts come from, if one does.
     #[must_use]
     pub const fn file(&self) -> Option<&PromptFile> {

@@ -1,8 +1,11 @@
-//! Where the prompts of a loop come from: made as they are needed, or read ahead from a file.
+//! Where the prompts of a loop come from: made as they are needed, made ahead where that takes
+//! long, or read ahead from a file.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+
+use tokio::sync::mpsc;
 
 use crate::app::feed::{Feed, Tally};
 use crate::load::schedule::Times;
@@ -15,6 +18,13 @@ pub(in crate::app) enum Supply {
         /// What makes them.
         workload: Box<Workload>,
         /// The next prompt, made while there is time.
+        drawn: Option<Prompt>,
+    },
+    /// Made ahead.
+    Ahead {
+        /// Where they come from.
+        prompts: mpsc::Receiver<Prompt>,
+        /// The next one.
         drawn: Option<Prompt>,
     },
     /// Read.
@@ -35,6 +45,14 @@ impl Supply {
         }
     }
 
+    /// Prompts that are made elsewhere.
+    pub(in crate::app) const fn ahead(prompts: mpsc::Receiver<Prompt>) -> Self {
+        Self::Ahead {
+            prompts,
+            drawn: None,
+        }
+    }
+
     /// Conversations of `feed`.
     pub(in crate::app) const fn read(feed: Feed) -> Self {
         Self::Read { feed, drawn: None }
@@ -46,7 +64,7 @@ impl Supply {
 
     pub(super) const fn tally(&self) -> Option<&Arc<Tally>> {
         match self {
-            Self::Made { .. } => None,
+            Self::Made { .. } | Self::Ahead { .. } => None,
             Self::Read { feed, .. } => Some(feed.tally()),
         }
     }
@@ -63,15 +81,26 @@ impl Supply {
     pub(super) fn workload(&mut self) -> Option<&mut Workload> {
         match self {
             Self::Made { workload, .. } => Some(workload),
-            Self::Read { .. } => None,
+            Self::Ahead { .. } | Self::Read { .. } => None,
         }
+    }
+
+    /// Waits for a prompt that is made elsewhere. False if no more will come.
+    pub(super) async fn is_ready(&mut self) -> bool {
+        let Self::Ahead { prompts, drawn } = self else {
+            return true;
+        };
+        if drawn.is_none() {
+            *drawn = prompts.recv().await;
+        }
+        drawn.is_some()
     }
 
     /// The next conversation of a file, which stays where it is; `None` if there are no more, or
     /// prompts are made.
     pub(super) async fn upcoming(&mut self) -> Option<&Script> {
         match self {
-            Self::Made { .. } => None,
+            Self::Made { .. } | Self::Ahead { .. } => None,
             Self::Read { feed, drawn } => {
                 if drawn.is_none() {
                     *drawn = feed.next().await;
@@ -91,6 +120,7 @@ impl Supply {
                 };
                 Some(Script::single(prompt))
             }
+            Self::Ahead { drawn, .. } => drawn.take().map(Script::single),
             Self::Read { drawn, .. } => drawn.take(),
         }
     }

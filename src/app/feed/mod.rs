@@ -1,9 +1,11 @@
-//! Prompts from a file: read ahead, off the runtime that measures.
+//! Prompts that are got ready off the runtime that measures: those of a file, read ahead, and
+//! those that take a while to make.
 //!
-//! A blocking task reads and prepares one batch at a time; the next is begun when there is room
+//! Of a file, a blocking task reads and prepares one batch at a time; the next is begun when there is room
 //! in a queue of two, so that a file of any size takes the memory of four batches. The first is
 //! read while the run is built: what is wrong with it ends the run before it begins.
 
+mod ahead;
 mod look;
 mod open;
 mod pass;
@@ -15,6 +17,7 @@ use std::sync::Arc;
 
 use tokio::sync::mpsc;
 
+pub(super) use self::ahead::Making;
 pub use self::look::{Look, look};
 pub use self::open::UnusableFile;
 pub(super) use self::reader::{FileReader, Timing};
@@ -32,8 +35,16 @@ pub(super) struct Feed {
     tally: Arc<Tally>,
 }
 
+/// What gets prompts ready.
+pub(super) enum FeedTask {
+    /// Reads them.
+    Reading(Reading),
+    /// Makes them.
+    Making(Making),
+}
+
 /// What fills a feed.
-pub(super) struct FeedTask {
+pub(super) struct Reading {
     reader: FileReader,
     batches: mpsc::Sender<Vec<Script>>,
 }
@@ -55,10 +66,10 @@ impl Feed {
             batches,
             tally,
         };
-        let task = FeedTask {
+        let task = FeedTask::Reading(Reading {
             reader,
             batches: sender,
-        };
+        });
         Ok((feed, (!first.last).then_some(task)))
     }
 
@@ -77,8 +88,17 @@ impl Feed {
 }
 
 impl FeedTask {
-    /// Reads until the file ends or nobody wants more.
-    pub(super) async fn run(mut self) {
+    /// Runs until there are no more prompts or nobody wants more.
+    pub(super) async fn run(self) {
+        match self {
+            Self::Reading(reading) => reading.run().await,
+            Self::Making(making) => making.run().await,
+        }
+    }
+}
+
+impl Reading {
+    async fn run(mut self) {
         while let Ok(place) = self.batches.reserve().await {
             let mut reader = self.reader;
             let read = tokio::task::spawn_blocking(move || {

@@ -9,7 +9,7 @@ use super::open::{Opened, UnusableFile, open};
 use super::pass::Pass;
 use super::tally::Tally;
 use crate::config::{Pauses, PromptFile, Replay, Sampling};
-use crate::load::trace::{Clock, Format};
+use crate::load::trace::{Clock, Detected, Format};
 use crate::load::workload::{Entries, Pool, RowTexts, Script, Sources};
 
 /// A batch ends with this many conversations,
@@ -62,6 +62,7 @@ pub(in crate::app) struct FileReader {
     pool: Pool,
     texts: Texts,
     tally: Arc<Tally>,
+    detected: Detected,
     /// Conversations in this pass.
     given: u64,
 }
@@ -92,12 +93,6 @@ impl FileReader {
                 detected.format.name()
             )));
         }
-        tracing::info!(
-            file = name,
-            format = detected.format.name(),
-            reason = detected.reason,
-            "prompts come from a file"
-        );
         let sampling = match file.sampling {
             _ if timing.is_fixed() => Sampling::Sequential,
             Some(sampling) => sampling,
@@ -106,6 +101,7 @@ impl FileReader {
         };
         Ok(Self {
             tally: Arc::new(Tally::new(name.clone(), file.skip_bad_rows)),
+            detected: detected.clone(),
             texts: Texts {
                 rows: RowTexts::new(seed, sources, file.output_tokens),
                 entries: Entries::new(file.output_tokens, timing.pauses()),
@@ -116,6 +112,16 @@ impl FileReader {
             pass: Some(Pass::new(opened, timing)),
             given: 0,
         })
+    }
+
+    /// Says in the log which file it is, and how its format is known.
+    pub(in crate::app) fn tell(&self) {
+        tracing::info!(
+            file = %self.file.path.display(),
+            format = self.detected.format.name(),
+            reason = self.detected.reason,
+            "prompts come from a file"
+        );
     }
 
     /// Where what becomes of the file is counted.
