@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Writes a tiny llama-architecture model with random weights that a real llama-server loads and
 streams from: about 0.6 MB, a vocabulary of common English words with single bytes to fall back
-on. The same file every time. Standard library only.
+on. The same file every time. Standard library only. With a second name it also writes the
+model's tokenizer as a `tokenizer.json`.
 
-usage: make_tiny_gguf.py OUT.gguf
+usage: make_tiny_gguf.py OUT.gguf [OUT.json]
 
 The format is GGUF version 3: a header, key-value pairs, tensor descriptions, then the tensors,
 each at a multiple of 32 bytes. Numbers are little-endian; a tensor's dimensions are listed
@@ -11,11 +12,12 @@ fastest-moving first.
 """
 
 import array
+import json
 import random
 import struct
 import sys
 
-EMBEDDING, FEED_FORWARD, LAYERS, HEADS, CONTEXT = 64, 128, 2, 4, 4096
+EMBEDDING, FEED_FORWARD, LAYERS, HEADS, CONTEXT = 64, 128, 2, 4, 40960
 ALIGNMENT = 32
 UINT32, FLOAT32, BOOL, STRING, ARRAY, INT32 = 4, 6, 7, 8, 9, 5
 NORMAL, UNKNOWN, CONTROL, BYTE = 1, 2, 3, 6
@@ -43,6 +45,49 @@ def vocabulary():
                 seen.add(piece)
                 pieces.append((piece, -float(rank), NORMAL))
     return pieces
+
+
+def tokenizer(pieces):
+    """The same vocabulary for the library `tokenizers`. Every word piece is made in one way only,
+    from its own beginning and a letter, so that the order of scores is the order of merges."""
+    words = sorted(
+        (piece for piece in pieces if len(piece[0]) > 1 and piece[2] == NORMAL),
+        key=lambda piece: -piece[1],
+    )
+    space = "\u2581"
+    special = [
+        {"id": id, "content": piece, "single_word": False, "lstrip": False, "rstrip": False,
+         "normalized": False, "special": True}
+        for id, (piece, _, kind) in enumerate(pieces)
+        if kind in (UNKNOWN, CONTROL)
+    ]
+    return {
+        "version": "1.0",
+        "truncation": None,
+        "padding": None,
+        "added_tokens": special,
+        "normalizer": {
+            "type": "Sequence",
+            "normalizers": [
+                {"type": "Prepend", "prepend": space},
+                {"type": "Replace", "pattern": {"String": " "}, "content": space},
+            ],
+        },
+        "pre_tokenizer": None,
+        "post_processor": None,
+        "decoder": None,
+        "model": {
+            "type": "BPE",
+            "dropout": None,
+            "unk_token": "<unk>",
+            "continuing_subword_prefix": None,
+            "end_of_word_suffix": None,
+            "fuse_unk": False,
+            "byte_fallback": True,
+            "vocab": {piece: id for id, (piece, _, _) in enumerate(pieces)},
+            "merges": [[piece[:-1], piece[-1]] for piece, _, _ in words],
+        },
+    }
 
 
 def text(value):
@@ -124,8 +169,11 @@ def padding(length):
     return b"\x00" * (-length % ALIGNMENT)
 
 
-def main(path):
+def main(path, tokenizer_path=None):
     pieces = vocabulary()
+    if tokenizer_path is not None:
+        with open(tokenizer_path, "w", encoding="utf-8") as out:
+            json.dump(tokenizer(pieces), out)
     pairs = metadata(pieces)
     head, body = b"", bytearray()
     count = 0
@@ -145,6 +193,6 @@ def main(path):
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 2:
-        sys.exit("usage: make_tiny_gguf.py OUT.gguf")
-    main(sys.argv[1])
+    if len(sys.argv) not in (2, 3):
+        sys.exit("usage: make_tiny_gguf.py OUT.gguf [OUT.json]")
+    main(*sys.argv[1:])
