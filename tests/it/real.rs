@@ -6,6 +6,7 @@ mod asking;
 mod canary;
 mod components;
 mod large;
+mod lengths;
 mod llama;
 mod outage;
 mod proxy;

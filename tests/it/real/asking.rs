@@ -92,6 +92,11 @@ impl Question {
 
 /// Asks `question` of the server at `url`, straight.
 pub(super) async fn ask(url: &str, question: &Question) -> RequestRecord {
+    ask_prompt(url, question, question.prompt()).await
+}
+
+/// The same with `prompt` instead of its words.
+pub(super) async fn ask_prompt(url: &str, question: &Question, prompt: Prompt) -> RequestRecord {
     let anchor = TimeAnchor::start();
     let url = BaseUrl::parse(url).expect("an address");
     let stream = Arc::new(question.stream(&url));
@@ -118,7 +123,7 @@ pub(super) async fn ask(url: &str, question: &Question) -> RequestRecord {
     let ids = TraceIds { trace: 7, span: 7 };
     let mut record = RequestRecord::due(0, stream, ids, now);
     record.timeline.slot_free = Some(now);
-    let call = Call::new(record, question.prompt());
+    let call = Call::new(record, prompt);
     client.send(call, &Cancel::default()).await
 }
 

@@ -32,22 +32,23 @@ pub(super) struct LlamaServer {
 
 impl LlamaServer {
     pub(super) async fn start(folder: &Path) -> Self {
+        Self::start_with(folder, &["-np", "4", "-c", "4096"]).await
+    }
+
+    /// One slot with room for long prompts, which keeps nothing but what is in it.
+    pub(super) async fn start_one_slot(folder: &Path) -> Self {
+        Self::start_with(folder, &["-np", "1", "-c", "40960", "--cache-ram", "0"]).await
+    }
+
+    async fn start_with(folder: &Path, slots: &[&str]) -> Self {
         let address = free_address();
         let mut command = Command::new(component("TOKENCANARY_LLAMA_SERVER"));
         command
             .args(["-m", &component("TOKENCANARY_TINY_GGUF"), "--alias", "tiny"])
             .args(["--host", "127.0.0.1", "--port", &address.port().to_string()])
             // One thread: the model is tiny, and the rest of the test needs the other core.
-            .args([
-                "--threads",
-                "1",
-                "--threads-batch",
-                "1",
-                "-np",
-                "4",
-                "-c",
-                "4096",
-            ])
+            .args(["--threads", "1", "--threads-batch", "1"])
+            .args(slots)
             .args(["--metrics", "--slots", "--no-webui"]);
         let mut program = Program::start("llama-server", folder, &mut command);
         let url = format!("http://{address}");
