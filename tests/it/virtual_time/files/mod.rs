@@ -2,6 +2,7 @@
 //! key that says so, seen on the wire.
 
 mod bad;
+mod fidelity;
 mod keys;
 mod prompts;
 mod schedule;
