@@ -38,7 +38,7 @@ pub(super) struct Feed {
 /// What gets prompts ready.
 pub(super) enum FeedTask {
     /// Reads them.
-    Reading(Reading),
+    Reading(Box<Reading>),
     /// Makes them.
     Making(Making),
 }
@@ -66,10 +66,10 @@ impl Feed {
             batches,
             tally,
         };
-        let task = FeedTask::Reading(Reading {
+        let task = FeedTask::Reading(Box::new(Reading {
             reader,
             batches: sender,
-        });
+        }));
         Ok((feed, (!first.last).then_some(task)))
     }
 

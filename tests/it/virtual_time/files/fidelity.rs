@@ -32,10 +32,11 @@ fn sample(block: u32) -> (String, Vec<TraceRow>) {
         if rest > 0 {
             ids.extend(fresh(1));
         }
-        text += &format!(
+        let line = format!(
             "{{\"timestamp\": {}, \"input_length\": {input}, \"output_length\": 1, \"hash_ids\": {ids:?}}}\n",
             number * 500
         );
+        text.push_str(&line);
         rows.push(TraceRow {
             at: Some(Duration::from_millis(number * 500)),
             input_tokens: Some(input),
