@@ -211,8 +211,8 @@ impl Dispatch {
         }
     }
 
-    /// Whether there is something to send, where that comes from a file. It is then told when it
-    /// is due.
+    /// Whether there is something to send, which is waited for where it is read or made elsewhere.
+    /// What a file has is then told when it is due.
     async fn has_more(&mut self, (left, clock): (Left, Option<RowClock>)) -> bool {
         if !self.supply.is_read() {
             // Also when the run stops: what was due by then becomes a record.

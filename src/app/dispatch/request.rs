@@ -23,6 +23,8 @@ const BUDGET_PAUSE: Duration = Duration::from_mins(1);
 const CLOSED_LOOP_PAUSE: Duration = Duration::from_millis(100);
 /// Output tokens reserved where none are asked for.
 const RESERVED_OUTPUT: u64 = 4096;
+/// Prompt tokens reserved where a file or a conversation does not say how many they are.
+const RESERVED_INPUT: u64 = 4096;
 
 /// An arrival with a place in the queue of records.
 pub(super) struct Ticket {
@@ -86,7 +88,8 @@ impl Due {
         self.ticket.record.timeline.slot_free = Some(free);
         let (shared, phase) = (self.shared.clone(), self.phase.0.clone());
         let output = self.prompt.output_tokens.map_or(RESERVED_OUTPUT, u64::from);
-        let tokens = u64::from(self.prompt.input_tokens.unwrap_or_default()) + output;
+        let input = self.prompt.input_tokens.map_or(RESERVED_INPUT, u64::from);
+        let tokens = input + output;
         let reserved = shared.governor.reserve(unix_day(shared.anchor), tokens);
         match reserved {
             Ok(reserved) => {
