@@ -63,7 +63,7 @@ enum Drawn {
 /// What many prompts have in common.
 #[derive(Debug, Default)]
 struct Shared {
-    system: Option<(Arc<str>, u32)>,
+    system: Option<(Arc<str>, Option<u32>)>,
     prefixes: Vec<Written>,
     tools: Option<Arc<RawValue>>,
     media: Vec<Media>,
@@ -158,13 +158,14 @@ impl Maker {
             output_tokens: output,
             ..Prompt::default()
         };
+        // What cannot be counted makes the total unknown, and is not expected of a cache.
         let (mut total, mut shared) = (Some(0), 0);
         let mut known = self.before.any;
         self.before.any = true;
         if let Some((text, tokens)) = &self.shared.system {
             prompt.system = Some(Arc::clone(text));
-            add(&mut total, Some(*tokens));
-            shared += if known { *tokens } else { 0 };
+            add(&mut total, *tokens);
+            shared += tokens.filter(|_| known).unwrap_or(0);
         }
         if let Some(tokens) = self.config.context_tokens {
             let context = self.context(session, tokens);
@@ -334,7 +335,7 @@ impl Maker {
         };
         let tools = config.tools;
         self.shared = Shared {
-            system: system.map(|made| (made.text.into(), made.tokens.unwrap_or(0))),
+            system: system.map(|made| (made.text.into(), made.tokens)),
             prefixes,
             tools: (tools > 0).then(|| tool_definitions(tools, self.warm)),
             media: made_media(config, self.warm),
