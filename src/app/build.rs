@@ -18,7 +18,7 @@ use tokio_util::task::TaskTracker;
 use super::aside::{Asking, page_at, page_elsewhere};
 use super::dispatch::{Dispatch, PhasePlan, Rules, Shared, Stop, Supply};
 use super::exporters::{self, ExporterTask};
-use super::feed::{Feed, FeedTask, FileReader, Making, Timing};
+use super::feed::{Feed, FeedTask, FileReader, FromFile, Making, Timing};
 use super::join::{Join, Known};
 use super::lanes::{Lane, Lanes, Load};
 use super::ledger::Ledger;
@@ -68,9 +68,14 @@ pub(super) fn unseeded() -> Sources {
     }
 }
 
-/// The same, for the prompts of a file.
-pub(super) fn unseeded_file() -> (u64, Sources, StdRng) {
-    (draw_seed(), unseeded(), rand::make_rng())
+/// The same, for the prompts of a file, counted by `measure`.
+pub(super) fn unseeded_file(measure: Measure) -> FromFile {
+    FromFile {
+        seed: draw_seed(),
+        sources: unseeded(),
+        order: rand::make_rng(),
+        measure,
+    }
 }
 
 /// Ids of a request outside any run.
@@ -313,8 +318,8 @@ impl Parts<'_> {
             seeded: seeded(self.seed, stream, 1),
             fresh: rand::make_rng(),
         };
+        let measure = measure(probe, target, tokenizer)?;
         let Some(file) = probe.workload.file() else {
-            let measure = measure(probe, target, tokenizer)?;
             let is_slow = matches!(measure, Measure::Exact(_));
             let workload = Workload::new(&probe.workload, measure, sources);
             if is_slow && !probe.workload.has_contexts() {
@@ -330,8 +335,13 @@ impl Parts<'_> {
             }),
             pauses: file.pauses,
         };
-        let order = seeded(self.seed, stream, 1 << 10);
-        let reader = FileReader::open(file, timing, (self.seed, sources, order))?;
+        let with = FromFile {
+            seed: self.seed,
+            sources,
+            order: seeded(self.seed, stream, 1 << 10),
+            measure,
+        };
+        let reader = FileReader::open(file, timing, with)?;
         reader.tell();
         let (feed, task) = Feed::begin(reader)?;
         Ok((Supply::read(feed), task))

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::bench_input::{Chosen, Input};
 use super::bench_load::Shape;
-use super::bench_prompt::Prompts;
+use super::bench_prompt::{FileTexts, Prompts};
 use crate::app::Extent;
 use crate::config::{
     Balance, BaseUrl, Config, DEFAULT_STALL, ExportConfig, GovernorConfig, Limits, NetworkConfig,
@@ -162,7 +162,7 @@ impl Load {
         let streaming = self.is_streaming();
         let mut phases = self.shape.phases(streaming)?;
         let paced = self.shape.is_paced();
-        let chosen = self.input.chosen((self.osl_of_file()?, paced))?;
+        let chosen = self.input.chosen((self.texts_of_file()?, paced))?;
         if let Some(chosen) = &chosen {
             chosen.apply(&mut phases, (self.shape.has_end(), self.shape.concurrency))?;
         }
@@ -196,12 +196,12 @@ impl Load {
         })
     }
 
-    /// Output tokens that are asked for where the row of a file does not say.
-    fn osl_of_file(&self) -> Result<Option<u32>, String> {
+    /// What is said of the texts of a file, if there is one.
+    fn texts_of_file(&self) -> Result<FileTexts, String> {
         if self.input.is_given() {
-            self.prompts.fixed_osl()
+            self.prompts.of_file()
         } else {
-            Ok(None)
+            Ok(FileTexts::default())
         }
     }
 

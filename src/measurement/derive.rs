@@ -237,7 +237,8 @@ mod tests {
 
     use super::*;
     use crate::measurement::{
-        Api, CacheMode, Choices, ConnectionPolicy, RefusedReason, Stream, StreamId, TraceIds,
+        Api, CacheMode, Choices, ConnectionPolicy, LengthMode, RefusedReason, Stream, StreamId,
+        TraceIds,
     };
 
     fn at(ms: u64) -> MonoTime {
@@ -259,6 +260,7 @@ mod tests {
             api: Api::Chat,
             cache: CacheMode::Cold,
             connection: ConnectionPolicy::Pooled,
+            length: LengthMode::Exact,
             streaming: true,
             closed_loop: false,
             model: OnceLock::new(),

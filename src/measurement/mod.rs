@@ -28,4 +28,4 @@ pub use record::{
     TokenSource, TraceIds,
 };
 pub use sample::{Observed, Sample, ServerState, StateAt};
-pub use stream::{Api, CacheMode, ConnectionPolicy, Stream, StreamId};
+pub use stream::{Api, CacheMode, ConnectionPolicy, LengthMode, Stream, StreamId};
