@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::StreamRules;
 use crate::clock::MonoTime;
 use crate::measurement::{
-    Api, CacheMode, Chunk, ConnectionPolicy, Observed, Outcome, RefusedReason, RequestRecord,
+    Api, CacheMode, Chunk, ConnectionPolicy, Observed, Outcome, RefusedReason, RequestRecord, Slo,
     StallRule, Stream, StreamId, TokenSource, TraceIds,
 };
 
@@ -16,6 +16,7 @@ pub(crate) const RULES: StreamRules = StreamRules {
         floor: Duration::from_millis(250),
     },
     total: Duration::from_mins(1),
+    slo: Slo::NONE,
 };
 
 /// An instant in milliseconds after the origin.

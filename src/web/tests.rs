@@ -24,16 +24,17 @@ fn live() -> Live {
     let stream = stream(0);
     let mut live = Live::new(vec![(Arc::clone(&stream), RULES)], 1);
     for due in 0..20 {
-        live.observe(Arc::new(ok(&stream, due, &[10, 15, 20])));
+        live.observe(Arc::new(ok(&stream, due, &[10, 15, 20])), None);
     }
-    live.observe(Arc::new(failed(
-        &stream,
-        20,
-        Outcome::HttpStatus,
-        Some(503),
-    )));
-    live.observe(Arc::new(refused(&stream, 21, RefusedReason::InFlight)));
-    live.observe(Arc::new(refused(&stream, 22, RefusedReason::Budget)));
+    live.observe(
+        Arc::new(failed(&stream, 20, Outcome::HttpStatus, Some(503))),
+        None,
+    );
+    live.observe(
+        Arc::new(refused(&stream, 21, RefusedReason::InFlight)),
+        None,
+    );
+    live.observe(Arc::new(refused(&stream, 22, RefusedReason::Budget)), None);
     live.sample(Sample {
         target_index: 0,
         at: ms(0),
@@ -228,7 +229,7 @@ async fn a_tail_of_too_few_values_is_null_beside_its_count() {
     let stream = stream(0);
     let mut live = Live::new(vec![(Arc::clone(&stream), RULES)], 1);
     for due in 0..19 {
-        live.observe(Arc::new(ok(&stream, due, &[10, 15])));
+        live.observe(Arc::new(ok(&stream, due, &[10, 15])), None);
     }
     let lines = "GET /api/v1/streams HTTP/1.1";
     let answer = send(state(live, true), Exposure::Loopback, lines)
