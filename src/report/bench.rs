@@ -158,7 +158,10 @@ fn goodput(summary: &Summary) -> Option<String> {
     let goodput = summary.goodput.as_ref()?;
     let rate = goodput.requests_per_s;
     let rate = rate.map_or(UNKNOWN.to_owned(), |rate| decimal(rate, 2));
-    let share = goodput.good_share.map_or(UNKNOWN.to_owned(), percent);
+    // To two places: an objective of 99.9 % is near.
+    let share = goodput.good_share.map_or(UNKNOWN.to_owned(), |share| {
+        format!("{} %", decimal(share * 100.0, 2))
+    });
     let limits: Vec<String> = goodput
         .limits_ms
         .iter()
@@ -415,7 +418,7 @@ mod tests {
         assert_eq!(
             lines.nth(1),
             Some(
-                " goodput     80.00 good requests/s · 1,000 of 1,102 good (90.7 %) · itl ≤ 3.4 ms: 1,050 · ttft ≤ 500 ms: 1,020"
+                " goodput     80.00 good requests/s · 1,000 of 1,102 good (90.74 %) · itl ≤ 3.4 ms: 1,050 · ttft ≤ 500 ms: 1,020"
             )
         );
         assert!(!bench_table(&summary(4)).contains("goodput"));

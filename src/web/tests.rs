@@ -1,9 +1,11 @@
 //! The surface over a real loopback socket, asked as any client would.
 
+use std::io::Read as _;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use flate2::read::GzDecoder;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -377,6 +379,29 @@ async fn metrics_come_in_the_format_that_is_asked_for() {
             .windows(32)
             .any(|window| window == b"tokencanary_request_ttft_seconds")
     );
+}
+
+#[tokio::test]
+async fn metrics_are_packed_for_whom_it_is_acceptable() {
+    let asked = "GET /metrics HTTP/1.1\r\naccept: application/openmetrics-text;version=1.0.0,*/*;q=0.1\r\naccept-encoding: gzip";
+    let packed = send(state(live(), true), Exposure::Loopback, asked).await;
+    for header in [
+        "content-type: application/openmetrics-text; version=1.0.0; charset=utf-8",
+        "content-encoding: gzip",
+        "vary: accept, accept-encoding",
+    ] {
+        assert!(packed.has(header), "{}", packed.head);
+    }
+    let mut page = String::new();
+    GzDecoder::new(&packed.body[..])
+        .read_to_string(&mut page)
+        .expect("whole and good");
+    assert!(page.ends_with("# EOF\n") && page.len() > 4 * packed.body.len());
+    assert!(page.contains("\n# TYPE tokencanary_arrivals counter\n"));
+    // 2026-11-29T12:00:01Z, when the run of `state` began.
+    assert!(page.contains(" 1795953601.000\n"));
+    let plain = get("/metrics").await;
+    assert!(!plain.head.contains("content-encoding"), "{}", plain.head);
 }
 
 #[tokio::test]

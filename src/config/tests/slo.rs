@@ -83,14 +83,14 @@ c.yaml:9: `probes[0].slo.success`: out of range
   hint: with an objective of all there is no budget that failures could use up",
     );
     check_slo(
-        "{ tttf: 500ms at p95, chunk_gap: 1s at p95 }",
+        "{ ttftt: 500ms at p95, chunk_gap: 1s at p95 }",
         "
+c.yaml:9: `probes[0].slo.chunk_gap`: not available in this version
+c.yaml:9: `probes[0].slo.ttftt`: unknown key
+  hint: did you mean `ttft`
 c.yaml:9: `probes[0].slo`: missing
   given: a section
-  wanted: at least one limit, or `success`
-c.yaml:9: `probes[0].slo.tttf`: unknown key
-  hint: did you mean `ttft`
-c.yaml:9: `probes[0].slo.chunk_gap`: not available in this version",
+  wanted: at least one limit, or `success`",
     );
     check_slo(
         "{}",
