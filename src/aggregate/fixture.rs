@@ -7,7 +7,7 @@ use super::StreamRules;
 use crate::clock::MonoTime;
 use crate::measurement::{
     Api, CacheMode, Chunk, ConnectionPolicy, LengthMode, Observed, Outcome, RefusedReason,
-    RequestRecord, StallRule, Stream, StreamId, TokenSource, TraceIds,
+    RequestRecord, Slo, StallRule, Stream, StreamId, TokenSource, TraceIds,
 };
 
 pub(crate) const RULES: StreamRules = StreamRules {
@@ -16,6 +16,7 @@ pub(crate) const RULES: StreamRules = StreamRules {
         floor: Duration::from_millis(250),
     },
     total: Duration::from_mins(1),
+    slo: Slo::NONE,
 };
 
 /// An instant in milliseconds after the origin.

@@ -97,6 +97,8 @@ pub struct Outputs {
 /// A run that is built and has not begun.
 pub struct App {
     command: &'static str,
+    /// What tells this run from others of its kind.
+    instance: String,
     anchor: TimeAnchor,
     seed: u64,
     measuring: Handle,

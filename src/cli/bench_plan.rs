@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use super::bench_goodput::Goodput;
 use super::bench_input::{Chosen, Input};
 use super::bench_load::Shape;
 use super::bench_prompt::{FileTexts, Prompts};
@@ -13,7 +14,7 @@ use crate::config::{
     PhaseConfig, ProbeConfig, RequestConfig, Secret, ServerMetrics, TargetConfig, WhenFull,
     WorkloadConfig, wrong_path,
 };
-use crate::measurement::{Api, ConnectionPolicy};
+use crate::measurement::{Api, ConnectionPolicy, Slo};
 
 /// When a request is given up.
 const TOTAL: Duration = Duration::from_mins(10);
@@ -86,6 +87,8 @@ pub(super) struct Load {
     pub(super) input: Input,
     #[command(flatten)]
     pub(super) prompts: Prompts,
+    #[command(flatten)]
+    pub(super) goodput: Goodput,
     /// Seed of arrivals and prompts; drawn and printed if absent.
     #[arg(long, value_name = "N")]
     pub(super) random_seed: Option<u64>,
@@ -171,12 +174,16 @@ impl Load {
             None => self.prompts.workload()?,
         };
         let in_flight = Shape::in_flight(&phases);
+        let slo = self.goodput.slo(streaming)?;
         Ok(Plan {
             config: Config {
                 seed: self.random_seed,
                 drain: Duration::from_secs(4),
                 targets: vec![self.target(urls)],
-                probes: vec![self.probe(phases, workload)],
+                probes: vec![ProbeConfig {
+                    slo,
+                    ..self.probe(phases, workload)
+                }],
                 governor: GovernorConfig {
                     requests_per_day: None,
                     tokens_per_day: None,
@@ -297,6 +304,7 @@ impl Load {
                 total: TOTAL,
             },
             stall: DEFAULT_STALL,
+            slo: Slo::NONE,
         }
     }
 }

@@ -10,6 +10,7 @@
 
 mod bench;
 mod bench_files;
+mod bench_goodput;
 mod bench_input;
 mod bench_load;
 mod bench_plan;

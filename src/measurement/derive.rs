@@ -101,6 +101,13 @@ impl RequestRecord {
         self.notes.has(Note::Buffered)
     }
 
+    /// Whether the instants of its tokens say when the server sent them: they came in a stream
+    /// that nothing held back.
+    #[must_use]
+    pub fn shows_tokens(&self) -> bool {
+        self.stream.streaming && !self.is_buffered()
+    }
+
     /// All the delay that we cause: schedule lag and read lag.
     #[must_use]
     pub fn own_lag(&self) -> Option<Duration> {

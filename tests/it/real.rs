@@ -9,5 +9,6 @@ mod large;
 mod lengths;
 mod llama;
 mod outage;
+mod prometheus;
 mod proxy;
 mod tee;

@@ -187,9 +187,13 @@ async fn strict_gateway() -> String {
                 let body_of = |request: &[u8]| {
                     let text = String::from_utf8_lossy(request).into_owned();
                     let (head, body) = text.split_once("\r\n\r\n")?;
-                    let length = head
-                        .lines()
-                        .find_map(|line| line.to_lowercase().strip_prefix("content-length:")?.trim().parse().ok());
+                    let length = head.lines().find_map(|line| {
+                        line.to_lowercase()
+                            .strip_prefix("content-length:")?
+                            .trim()
+                            .parse()
+                            .ok()
+                    });
                     (body.len() >= length.unwrap_or(0_usize)).then(|| body.to_owned())
                 };
                 let body = loop {
@@ -207,7 +211,11 @@ async fn strict_gateway() -> String {
                     ("400 Bad Request", "application/json", error.to_owned())
                 } else {
                     let chunk = r#"data: {"id":"a","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":{"content":"hello"},"finish_reason":"stop"}]}"#;
-                    ("200 OK", "text/event-stream", format!("{chunk}\n\ndata: [DONE]\n\n"))
+                    (
+                        "200 OK",
+                        "text/event-stream",
+                        format!("{chunk}\n\ndata: [DONE]\n\n"),
+                    )
                 };
                 let whole = format!(
                     "HTTP/1.1 {status}\r\ncontent-type: {kind}\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{answer}",
