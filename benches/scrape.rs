@@ -19,8 +19,8 @@ use tokencanary::clock::MonoTime;
 use tokencanary::config::DEFAULT_STALL;
 use tokencanary::export::prometheus::{Encoding, Format, View, pack, render};
 use tokencanary::measurement::{
-    Api, CacheMode, Chunk, ConnectionPolicy, Observed, Outcome, RequestRecord, Slo, SloLimit,
-    SloMetric, Stream, StreamId, TokenSource, TraceIds,
+    Api, CacheMode, Chunk, ConnectionPolicy, LengthMode, Observed, Outcome, RequestRecord, Slo,
+    SloLimit, SloMetric, Stream, StreamId, TokenSource, TraceIds,
 };
 use tokencanary::telemetry::SelfMetrics;
 
@@ -146,6 +146,7 @@ fn stream(id: u16) -> Arc<Stream> {
         api: Api::Chat,
         cache: CacheMode::Cold,
         connection: ConnectionPolicy::Pooled,
+        length: LengthMode::Exact,
         streaming: true,
         closed_loop: false,
         model: OnceLock::new(),

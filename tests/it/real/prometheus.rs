@@ -16,8 +16,8 @@ use tokencanary::config::DEFAULT_STALL;
 use tokencanary::export::catalog;
 use tokencanary::export::prometheus::Gauge;
 use tokencanary::measurement::{
-    Api, CacheMode, Chunk, ConnectionPolicy, Observed, Outcome, RequestRecord, Slo, SloLimit,
-    SloMetric, Stream, StreamId, TokenSource, TraceIds,
+    Api, CacheMode, Chunk, ConnectionPolicy, LengthMode, Observed, Outcome, RequestRecord, Slo,
+    SloLimit, SloMetric, Stream, StreamId, TokenSource, TraceIds,
 };
 use tokencanary::telemetry::SelfMetrics;
 use tokencanary::web::{Exposure, RunInfo, SurfaceState, router, serve};
@@ -70,6 +70,7 @@ fn stream() -> Arc<Stream> {
         api: Api::Chat,
         cache: CacheMode::Cold,
         connection: ConnectionPolicy::Pooled,
+        length: LengthMode::Exact,
         streaming: true,
         closed_loop: false,
         model: OnceLock::new(),
