@@ -8,6 +8,10 @@ use flate2::write::GzEncoder;
 use super::Encoding;
 
 /// `page` as `encoding` has it.
+#[expect(
+    clippy::missing_panics_doc,
+    reason = "writing to a vector does not fail"
+)]
 #[must_use]
 pub fn pack(encoding: Encoding, page: Vec<u8>) -> Vec<u8> {
     match encoding {

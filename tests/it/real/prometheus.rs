@@ -32,7 +32,7 @@ const REQUESTS: u32 = 10_000;
 const LIMIT: Duration = Duration::from_millis(300);
 /// Bucket width of the histogram: 32 buckets to a factor of two.
 const BUCKET: f64 = 1.021_897_148_654_116_6;
-const SOON: Duration = Duration::from_secs(60);
+const SOON: Duration = Duration::from_mins(1);
 
 const TTFT: &str = "tokencanary_request_ttft_seconds";
 
