@@ -8,6 +8,7 @@ use super::histogram::Histogram;
 use super::measure::{Measure, Reading, shows_tokens};
 use super::rank;
 use super::wire::WireTotals;
+use crate::clock::MonoTime;
 use crate::measurement::{Observed, Outcome, RefusedReason, RequestRecord, StallRule, TokenSource};
 
 /// Pairs of outcome and HTTP status kept apart; further statuses count without one.
@@ -30,6 +31,7 @@ pub struct Totals {
     output_tokens: u64,
     lagged: u64,
     replaced: u64,
+    last_success: Option<MonoTime>,
     wire: WireTotals,
 }
 
@@ -50,6 +52,7 @@ impl Totals {
             output_tokens: 0,
             lagged: 0,
             replaced: 0,
+            last_success: None,
             wire: WireTotals::default(),
         }
     }
@@ -69,6 +72,9 @@ impl Totals {
             self.lagged += 1;
         }
         self.replaced += u64::from(record.replaced_connection);
+        if record.outcome == Outcome::Ok {
+            self.last_success = self.last_success.max(record.timeline.end);
+        }
         self.wire.observe(record);
         if record.is_measured() {
             self.measure(record, stall);
@@ -194,6 +200,12 @@ impl Totals {
     #[must_use]
     pub const fn replaced(&self) -> u64 {
         self.replaced
+    }
+
+    /// When the last `ok` request ended.
+    #[must_use]
+    pub const fn last_success(&self) -> Option<MonoTime> {
+        self.last_success
     }
 
     /// How well its bytes could be timed, and what was odd about them.

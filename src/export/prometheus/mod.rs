@@ -17,6 +17,7 @@ use prometheus::proto::MetricFamily;
 use super::catalog::Metric;
 use crate::aggregate::Live;
 
+pub use family::labels_of;
 pub use negotiate::{Format, content_type, negotiate};
 
 /// A value that is known when the page is made: a catalog entry, its labels, its value.

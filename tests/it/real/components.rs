@@ -60,26 +60,33 @@ impl LlamaServer {
     }
 }
 
-/// Prometheus, scraping one address every second, native histograms on.
+/// Prometheus, native histograms on.
 pub(super) struct Prometheus {
-    program: Program,
-    url: String,
+    pub(super) program: Program,
+    /// `http://` and address.
+    pub(super) url: String,
 }
 
 impl Prometheus {
-    /// Scrapes `target`, a host and port.
+    /// Scrapes `target`, a host and port, every second.
     pub(super) async fn start(folder: &Path, target: &str) -> Self {
-        let config = folder.join("prometheus.yml");
         let text = format!(
             "global: {{ scrape_interval: 1s, scrape_timeout: 1s }}\n\
              scrape_configs:\n\
              - job_name: tokencanary\n\
              \x20 static_configs: [{{ targets: ['{target}'] }}]\n"
         );
+        Self::start_with(folder, &text, &[]).await
+    }
+
+    /// With this configuration, in `prometheus.yml`, and further flags.
+    pub(super) async fn start_with(folder: &Path, text: &str, flags: &[&str]) -> Self {
+        let config = folder.join("prometheus.yml");
         std::fs::write(&config, text).expect("the folder is ours");
         let address = free_address();
         let mut command = Command::new(component("TOKENCANARY_PROMETHEUS"));
         command
+            .args(flags)
             .arg(format!("--config.file={}", config.display()))
             .arg(format!(
                 "--storage.tsdb.path={}",
