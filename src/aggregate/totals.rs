@@ -11,6 +11,7 @@ use super::measure::{Measure, Reading};
 use super::rank;
 use super::slo::{ExactBounds, SloTotals};
 use super::wire::WireTotals;
+use crate::clock::MonoTime;
 use crate::measurement::{
     Observed, Outcome, RefusedReason, RequestRecord, Slo, StallRule, TokenSource,
 };
@@ -50,6 +51,7 @@ pub struct Totals {
     output_tokens: u64,
     lagged: u64,
     replaced: u64,
+    last_success: Option<MonoTime>,
     wire: WireTotals,
 }
 
@@ -74,6 +76,7 @@ impl Totals {
             output_tokens: 0,
             lagged: 0,
             replaced: 0,
+            last_success: None,
             wire: WireTotals::default(),
         }
     }
@@ -94,6 +97,9 @@ impl Totals {
             self.lagged += 1;
         }
         self.replaced += u64::from(record.replaced_connection);
+        if record.outcome == Outcome::Ok {
+            self.last_success = self.last_success.max(record.timeline.end);
+        }
         self.wire.observe(record);
         if record.is_measured() {
             self.measure(record, stall);
@@ -277,6 +283,12 @@ impl Totals {
     #[must_use]
     pub const fn replaced(&self) -> u64 {
         self.replaced
+    }
+
+    /// When the last `ok` request ended.
+    #[must_use]
+    pub const fn last_success(&self) -> Option<MonoTime> {
+        self.last_success
     }
 
     /// How well its bytes could be timed, and what was odd about them.

@@ -12,7 +12,7 @@ use crate::clock::{MonoTime, TimeAnchor};
 use crate::config::Config;
 use crate::control::{Governor, Slots};
 use crate::export::catalog::{self, Metric};
-use crate::export::prometheus::Gauge;
+use crate::export::prometheus::{Gauge, labels_of};
 use crate::measurement::Sample;
 use crate::web::{Exposure, RunInfo, SurfaceState, router};
 
@@ -134,7 +134,26 @@ impl Reader {
             None,
             used.tokens_limit.map(count),
         );
+        gauges.extend(self.last_successes());
         gauges
+    }
+
+    /// When each stream last had a good answer; absent before the first.
+    fn last_successes(&self) -> Vec<Gauge> {
+        let wall = self.anchor.wall();
+        let live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = live.streams().iter().filter_map(|stream| {
+            let at = wall.unix_ns(stream.totals().last_success()?);
+            let labels = labels_of(stream.stream()).into_iter();
+            Some(Gauge {
+                metric: &catalog::LAST_SUCCESS,
+                labels: labels
+                    .map(|(name, value)| (name, value.into_owned()))
+                    .collect(),
+                value: Duration::from_nanos(at).as_secs_f64(),
+            })
+        });
+        known.collect()
     }
 
     /// The newest state of each target, and how old it may be.

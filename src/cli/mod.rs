@@ -18,6 +18,11 @@ mod bench_prompt;
 mod bench_warm_up;
 mod check;
 mod demo;
+mod generate;
+mod generate_dashboards;
+mod generate_kubernetes;
+mod generate_metrics_reference;
+mod generate_rules;
 mod record_dir;
 mod run;
 mod signals;
@@ -64,6 +69,8 @@ enum Command {
     Simulate(simulate::SimulateArgs),
     /// Look at trace files, and make others of them.
     Trace(trace::Args),
+    /// Files for other programs: rules, boards, Kubernetes objects, the table of metrics.
+    Generate(generate::Args),
 }
 
 impl Command {
@@ -72,6 +79,7 @@ impl Command {
         match self {
             Self::Run(args) => Some(args.config()),
             Self::Check(args) => Some(args.config()),
+            Self::Generate(args) => args.config(),
             Self::Demo(_) | Self::Bench(_) | Self::Simulate(_) | Self::Trace(_) => None,
         }
     }
@@ -139,6 +147,7 @@ pub fn main() -> ExitCode {
         Command::Bench(args) => bench::run(&args),
         Command::Simulate(args) => simulate::run(&args),
         Command::Trace(args) => trace::run(&args),
+        Command::Generate(args) => generate::run(&args),
     };
     match ended {
         Ok(exit) => exit.into(),

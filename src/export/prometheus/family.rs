@@ -12,7 +12,7 @@ use super::View;
 use crate::aggregate::slo::SUCCESS;
 use crate::aggregate::{Distribution, Live, Measure, StreamLive, classic_bounds};
 use crate::export::catalog::{self, Kind, Metric};
-use crate::measurement::RefusedReason;
+use crate::measurement::{RefusedReason, Stream};
 
 /// A label.
 pub(super) type Label<'a> = (Cow<'a, str>, Cow<'a, str>);
@@ -71,24 +71,30 @@ pub(super) enum Value<'a> {
 
 /// The labels of each stream, in the order of streams.
 pub(super) fn stream_labels(live: &Live) -> Vec<Vec<Label<'_>>> {
-    let labels = |one: &'_ StreamLive| -> Vec<Label<'_>> {
-        let stream = one.stream().as_ref();
-        catalog::STREAM_LABELS
-            .into_iter()
-            .zip([
-                Cow::Owned(stream.target.to_string()),
-                Cow::Owned(stream.endpoint.to_string()),
-                Cow::Owned(stream.probe.to_string()),
-                Cow::Owned(stream.model().to_owned()),
-                Cow::Borrowed(stream.api.name()),
-                Cow::Borrowed(stream.cache.name()),
-                Cow::Borrowed(stream.connection.name()),
-            ])
-            .filter(|(_, value): &(&str, Cow<'_, str>)| !value.is_empty())
-            .map(|(name, value)| (Cow::Borrowed(name), value))
-            .collect()
+    let of_one = |one| {
+        let labels = labels_of(StreamLive::stream(one)).into_iter();
+        let named = labels.map(|(name, value)| -> Label<'_> { (Cow::Borrowed(name), value) });
+        named.collect()
     };
-    live.exported().0.iter().map(labels).collect()
+    live.exported().0.iter().map(of_one).collect()
+}
+
+/// The labels of `stream`, in the order of the catalog; those without a value are left out.
+#[must_use]
+pub fn labels_of(stream: &Stream) -> Vec<(&'static str, Cow<'_, str>)> {
+    catalog::STREAM_LABELS
+        .into_iter()
+        .zip([
+            Cow::Owned(stream.target.to_string()),
+            Cow::Owned(stream.endpoint.to_string()),
+            Cow::Owned(stream.probe.to_string()),
+            Cow::Owned(stream.model().to_owned()),
+            Cow::Borrowed(stream.api.name()),
+            Cow::Borrowed(stream.cache.name()),
+            Cow::Borrowed(stream.connection.name()),
+        ])
+        .filter(|(_, value): &(&str, Cow<'_, str>)| !value.is_empty())
+        .collect()
 }
 
 /// Hands the families of `view` to `take`, one at a time. A family without series is left out.

@@ -18,6 +18,7 @@ use prometheus::proto::MetricFamily;
 use super::catalog::Metric;
 use crate::aggregate::Live;
 
+pub use family::labels_of;
 pub use negotiate::{Encoding, Format, content_type, negotiate, negotiate_encoding};
 pub use pack::pack;
 use text::Dialect;

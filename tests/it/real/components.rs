@@ -83,17 +83,27 @@ impl Prometheus {
 
     /// Scrapes `target` as `scrape` says.
     pub(super) async fn start_as(folder: &Path, target: &str, scrape: Scrape) -> Self {
-        let config = folder.join("prometheus.yml");
         let text = format!(
             "global: {{ scrape_interval: 1s, scrape_timeout: 1s }}\n\
              scrape_configs:\n\
              - job_name: tokencanary\n\
              \x20 static_configs: [{{ targets: ['{target}'] }}]\n"
         );
+        Self::launch(folder, (&text, &[]), scrape).await
+    }
+
+    /// With this configuration, in `prometheus.yml`, and further flags; native histograms on.
+    pub(super) async fn start_with(folder: &Path, text: &str, flags: &[&str]) -> Self {
+        Self::launch(folder, (text, flags), Scrape::Native).await
+    }
+
+    async fn launch(folder: &Path, (text, flags): (&str, &[&str]), scrape: Scrape) -> Self {
+        let config = folder.join("prometheus.yml");
         std::fs::write(&config, text).expect("the folder is ours");
         let address = free_address();
         let mut command = Command::new(component("TOKENCANARY_PROMETHEUS"));
         command
+            .args(flags)
             .arg(format!("--config.file={}", config.display()))
             .arg(format!(
                 "--storage.tsdb.path={}",
