@@ -9,6 +9,7 @@ mod build;
 mod check;
 mod discover;
 mod dispatch;
+pub mod drill;
 mod exporters;
 mod feed;
 mod gauges;
