@@ -4,6 +4,7 @@ mod bench;
 mod check;
 mod config_errors;
 mod demo;
+mod drill;
 mod files;
 mod help;
 mod loopback;

@@ -232,6 +232,7 @@ alerting:
     - static_configs: [{{ targets: ['{alertmanager}'] }}]
 scrape_configs:
   - job_name: tokencanary
+    honor_labels: true
     static_configs: [{{ targets: ['{canary}'] }}]
 ",
         scrape = span(15),

@@ -2,6 +2,7 @@
 //! runs the module of that name. `tests/run` leaves all of them out.
 
 mod aiperf;
+mod drill;
 mod dynamo;
 mod guidellm;
 mod litellm;
