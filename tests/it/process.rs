@@ -11,5 +11,6 @@ mod loopback;
 mod memory;
 pub(crate) mod outage;
 mod run;
+mod scrape;
 mod setting;
 mod trace;
