@@ -4,6 +4,8 @@
 //! |---|---|---|---|
 //! | `aggregate` | `Window` | histograms, windows, goodput, step functions, joining samples by time | call anything good or bad |
 
+mod distribution;
+mod exemplars;
 pub mod grid;
 mod histogram;
 mod join;
@@ -11,6 +13,7 @@ mod live;
 mod measure;
 mod phases;
 pub mod rank;
+pub mod slo;
 mod stats;
 pub mod summary;
 mod totals;
@@ -26,12 +29,15 @@ mod live_tests;
 #[cfg(test)]
 mod window_tests;
 
+pub use distribution::{Distribution, classic_bounds};
+pub use exemplars::{Exemplar, Exemplars, ExportedSpan, MOST_EXEMPLARS};
 pub use histogram::{Histogram, Native};
 pub use join::SampleRing;
-pub use live::{LAST_REQUESTS, Live, SPANS, StreamLive, StreamRules};
+pub use live::{LAST_REQUESTS, Live, MOST_EXPORTED, SPANS, StreamLive, StreamRules};
 pub use measure::{Measure, Reading};
 pub use phases::{PhaseSummary, Phases};
 pub use rank::Quantile;
+pub use slo::{ExactBounds, SloTotals};
 pub use stats::Stats;
 pub use summary::{Summary, SummaryBuilder};
 pub use totals::Totals;

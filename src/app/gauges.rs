@@ -36,6 +36,7 @@ impl App {
             governor: Arc::clone(&self.shared.governor),
             slots: slots_by_name(&self.config, &self.slots),
             live: Arc::clone(&self.live),
+            instance: self.instance.clone(),
             max_ages: self.join.known.iter().map(|known| known.max_age).collect(),
         };
         let state = SurfaceState {
@@ -67,13 +68,15 @@ struct Reader {
     /// Per target, in the order of targets.
     slots: Vec<(String, Slots)>,
     live: Arc<Mutex<Live>>,
+    /// What tells this run from others of its kind.
+    instance: String,
     /// How old a server's state may be, per target.
     max_ages: Vec<Duration>,
 }
 
 impl Reader {
     fn read(&self) -> Vec<Gauge> {
-        let mut gauges = Vec::new();
+        let mut gauges = vec![target_info(&self.instance)];
         let mut add = |metric: &'static Metric, target: Option<&str>, value: Option<f64>| {
             if let Some(value) = value {
                 let labels = target
@@ -158,6 +161,20 @@ impl Reader {
         let live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
         let ages = self.max_ages.iter().copied();
         live.samples().iter().copied().zip(ages).collect()
+    }
+}
+
+/// What all metrics of this run are of: the resource of its spans.
+fn target_info(instance: &str) -> Gauge {
+    let labels = [
+        ("service_name", "tokencanary"),
+        ("service_version", env!("CARGO_PKG_VERSION")),
+        ("service_instance_id", instance),
+    ];
+    Gauge {
+        metric: &catalog::TARGET_INFO,
+        labels: labels.map(|(name, value)| (name, value.to_owned())).into(),
+        value: 1.0,
     }
 }
 

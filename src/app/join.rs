@@ -10,7 +10,7 @@ use tokio::time::{MissedTickBehavior, interval};
 
 use super::ledger::Ledger;
 use super::tokenizers::{Tokenizers, recount};
-use crate::aggregate::{Live, SampleRing, Summary, SummaryBuilder};
+use crate::aggregate::{ExportedSpan, Live, SampleRing, Summary, SummaryBuilder};
 use crate::clock::TimeAnchor;
 use crate::export::offer;
 use crate::measurement::{Observed, RequestRecord, Sample};
@@ -62,6 +62,8 @@ pub(super) struct Join {
     pub(super) known: Vec<Known>,
     pub(super) outlets: Vec<Outlet>,
     pub(super) ledgers: Vec<Ledger>,
+    /// Whether the spans of all records leave the program.
+    pub(super) exports_spans: bool,
     /// Per target, in the order of targets.
     pub(super) tokenizers: Tokenizers,
 }
@@ -115,7 +117,17 @@ impl Join {
         for outlet in &self.outlets {
             outlet.give(Arc::clone(&observed)).await;
         }
-        self.live().observe(observed);
+        let span = self.exported_span(&observed.record);
+        self.live().observe(observed, span);
+    }
+
+    /// The span of `record`, if it leaves the program.
+    fn exported_span(&self, record: &RequestRecord) -> Option<ExportedSpan> {
+        let ended = record.timeline.end.unwrap_or(record.timeline.intended);
+        self.exports_spans.then(|| ExportedSpan {
+            ids: record.ids,
+            unix_ns: self.anchor.wall().unix_ns(ended),
+        })
     }
 
     /// Closes the windows whose arrivals have all been seen.

@@ -47,7 +47,6 @@ pub(super) const TOP: Table = Table {
         "alerts",
         "gpu",
         "node",
-        "slo",
         "dashboards",
     ],
 };
@@ -153,8 +152,12 @@ pub(super) const PROBE: Table = Table {
             "a section, as in `{ first_token: 10s, total: 60s }`",
         ),
         key("stall", "a section, as in `{ factor: 10, floor: 250ms }`"),
+        key(
+            "slo",
+            "a section, as in `{ ttft: 500ms at p95, success: 99% }`",
+        ),
     ],
-    later: &["slo", "expect", "quality", "priority"],
+    later: &["expect", "quality", "priority"],
 };
 
 pub(super) const ARRIVALS: Table = Table {
@@ -265,6 +268,20 @@ pub(super) const STALL: Table = Table {
     later: &[],
 };
 
+pub(super) const SLO: Table = Table {
+    at: "probes[].slo",
+    keys: &[
+        key("ttft", A_LIMIT),
+        key("ttfo", A_LIMIT),
+        key("itl", A_LIMIT),
+        key("service_time", A_LIMIT),
+        key("response_ttft", A_LIMIT),
+        key("response_time", A_LIMIT),
+        key("success", "a percentage, as in `99%`"),
+    ],
+    later: &["chunk_gap", "output_rate"],
+};
+
 pub(super) const GOVERNOR: Table = Table {
     at: "governor",
     keys: &[
@@ -339,13 +356,14 @@ pub(super) const NAME: &str = "1 to 64 letters, digits, `.`, `_` or `-`";
 /// The two ways to name a secret.
 pub(super) const SECRET: &str = "`{ env: NAME }` or `{ file: PATH }`";
 const A_PROCESS: &str = "a section, as in `{ process: poisson, rate: 0.2/s }`";
+const A_LIMIT: &str = "a limit and its objective, as in `500ms at p95`";
 const A_RAMP: &str = "a section, as in `{ over: 30s, shape: exponential }`";
 const IN_FLIGHT: &str = "a whole number from `1` to `100000`";
 const URL: &str = "a URL, as in `http://127.0.0.1:8000`";
 const PEM_CERTIFICATES: &str = "the path of a PEM file with certificates";
 
 /// All sections, to say where a key that stands in the wrong place belongs.
-pub(super) const TABLES: [&Table; 26] = [
+pub(super) const TABLES: [&Table; 27] = [
     &TOP,
     &TARGET,
     &TLS,
@@ -367,6 +385,7 @@ pub(super) const TABLES: [&Table; 26] = [
     &AUDIO,
     &LIMITS,
     &STALL,
+    &SLO,
     &GOVERNOR,
     &EXPORT,
     &HTTP,

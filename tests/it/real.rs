@@ -11,6 +11,7 @@ mod large;
 mod lengths;
 mod llama;
 mod outage;
+mod prometheus;
 mod proxy;
 mod remote_write;
 mod rules;

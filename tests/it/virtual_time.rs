@@ -21,7 +21,7 @@ use tokencanary::config::{
     NetworkConfig, PhaseConfig, ProbeConfig, RequestConfig, ServerMetrics, TargetConfig, WhenFull,
     WorkloadConfig,
 };
-use tokencanary::measurement::{Api, CacheMode, ConnectionPolicy, Observed, RequestRecord};
+use tokencanary::measurement::{Api, CacheMode, ConnectionPolicy, Observed, RequestRecord, Slo};
 use tokencanary::simulator::{Fault, Simulator, SimulatorConfig};
 use tokencanary::transport::{Connect, Endpoint, Opened, Opening, Progress, Wire};
 
@@ -150,6 +150,7 @@ pub(crate) fn config(arrivals: Arrivals, when_full: WhenFull, in_flight: u32) ->
             workload: WorkloadConfig::synthetic(16, Some(2), CacheMode::Cold),
             limits: Limits::PROBE,
             stall: DEFAULT_STALL,
+            slo: Slo::NONE,
         }],
         governor: GovernorConfig {
             requests_per_day: None,

@@ -7,6 +7,7 @@ mod phases;
 mod probe;
 mod prompt_file;
 mod request;
+mod slo;
 mod target;
 mod workload;
 

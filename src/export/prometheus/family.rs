@@ -1,7 +1,7 @@
 //! The content of a page, before it has a format: families of series, borrowed from the live
 //! state.
 //!
-//! Both writers walk this, so they cannot show different things. Families come in the order
+//! All writers walk this, so they cannot show different things. Families come in the order
 //! of the catalog, then our own registry's.
 
 use std::borrow::Cow;
@@ -9,7 +9,8 @@ use std::borrow::Cow;
 use prometheus::proto;
 
 use super::View;
-use crate::aggregate::{Histogram, Live, Measure, StreamLive};
+use crate::aggregate::slo::SUCCESS;
+use crate::aggregate::{Distribution, Live, Measure, StreamLive, classic_bounds};
 use crate::export::catalog::{self, Kind, Metric};
 use crate::measurement::{RefusedReason, Stream};
 
@@ -21,7 +22,36 @@ pub(super) struct Family<'a> {
     pub(super) name: Cow<'a, str>,
     pub(super) help: Cow<'a, str>,
     pub(super) kind: Kind,
+    /// When its counters were at 0, nanoseconds since the Unix epoch; absent for gauges, and where
+    /// nobody knows.
+    pub(super) created_unix_ns: Option<u64>,
+    /// Classic bounds of all its series, +Inf not among them.
+    pub(super) bounds: Vec<f64>,
     pub(super) series: Vec<Series<'a>>,
+}
+
+impl Family<'_> {
+    /// Whether it says what all the others are of.
+    pub(super) fn is_target_info(&self) -> bool {
+        self.name == catalog::TARGET_INFO.prometheus
+    }
+
+    /// The name of the family in `OpenMetrics`: a counter's is that of its sample without
+    /// `_total`.
+    pub(super) fn base(&self) -> &str {
+        match self.kind {
+            Kind::Counter => self.name.strip_suffix("_total").unwrap_or(&self.name),
+            Kind::Gauge | Kind::Histogram(_) => &self.name,
+        }
+    }
+
+    /// The unit that its name ends in.
+    pub(super) fn unit(&self) -> Option<&'static str> {
+        let (_, last) = self.base().rsplit_once('_')?;
+        ["seconds", "bytes", "ratio"]
+            .into_iter()
+            .find(|unit| *unit == last)
+    }
 }
 
 /// One series: the labels of its stream, its own, and its value.
@@ -36,7 +66,7 @@ pub(super) struct Series<'a> {
 pub(super) enum Value<'a> {
     Count(u64),
     Number(f64),
-    Distribution(&'a Histogram),
+    Distribution(Distribution<'a>),
 }
 
 /// The labels of each stream, in the order of streams.
@@ -46,7 +76,7 @@ pub(super) fn stream_labels(live: &Live) -> Vec<Vec<Label<'_>>> {
         let named = labels.map(|(name, value)| -> Label<'_> { (Cow::Borrowed(name), value) });
         named.collect()
     };
-    live.streams().iter().map(of_one).collect()
+    live.exported().0.iter().map(of_one).collect()
 }
 
 /// The labels of `stream`, in the order of the catalog; those without a value are left out.
@@ -74,6 +104,8 @@ pub(super) fn for_each<'a>(view: &View<'a>, mut take: impl FnMut(&Family<'a>)) {
             name: metric.prometheus.into(),
             help: metric.help.into(),
             kind: metric.kind,
+            created_unix_ns: created(view, metric.kind),
+            bounds: bounds(view.live, metric),
             series: live_series(view.live, metric)
                 .into_iter()
                 .chain(gauge_series(view, metric))
@@ -83,25 +115,58 @@ pub(super) fn for_each<'a>(view: &View<'a>, mut take: impl FnMut(&Family<'a>)) {
             take(&family);
         }
     }
-    for family in view.own.iter().filter_map(own_family) {
+    for own in view.own {
+        let Some(mut family) = own_family(own) else {
+            continue;
+        };
+        // What the process used before this run began is among its own.
+        if !family.name.starts_with("process_") {
+            family.created_unix_ns = created(view, family.kind);
+        }
         take(&family);
+    }
+}
+
+/// When the counters of a family of `kind` were at 0.
+fn created(view: &View<'_>, kind: Kind) -> Option<u64> {
+    (kind != Kind::Gauge).then_some(view.started_unix_ns)
+}
+
+/// The measure that `metric` shows, if it is a distribution.
+fn measure_of(metric: &Metric) -> Option<Measure> {
+    Measure::ALL
+        .into_iter()
+        .find(|measure| catalog::of(*measure) == metric)
+}
+
+fn bounds(live: &Live, metric: &Metric) -> Vec<f64> {
+    match (metric.kind, measure_of(metric)) {
+        (Kind::Histogram(range), Some(measure)) => {
+            classic_bounds(range, live.bounds().at(measure)).collect()
+        }
+        _ => Vec::new(),
     }
 }
 
 /// The series of `metric` that come from the live state.
 fn live_series<'a>(live: &'a Live, metric: &Metric) -> Vec<Series<'a>> {
-    if metric == &catalog::STRAYS {
-        return vec![Series {
+    let (streams, left_out) = live.exported();
+    let of_program = |value| {
+        vec![Series {
             stream: None,
             labels: Vec::new(),
-            value: Value::Count(live.strays()),
-        }];
+            value,
+        }]
+    };
+    if metric == &catalog::STRAYS {
+        return of_program(Value::Count(live.strays()));
     }
-    let measure = Measure::ALL
-        .into_iter()
-        .find(|measure| catalog::of(*measure) == metric);
+    if metric == &catalog::STREAMS_LEFT_OUT {
+        return of_program(Value::Count(left_out as u64));
+    }
+    let measure = measure_of(metric);
     let mut series = Vec::new();
-    for (position, stream) in live.streams().iter().enumerate() {
+    for (position, stream) in streams.iter().enumerate() {
         let mut push = |labels: Vec<Label<'a>>, value| {
             series.push(Series {
                 stream: Some(position),
@@ -111,17 +176,20 @@ fn live_series<'a>(live: &'a Live, metric: &Metric) -> Vec<Series<'a>> {
         };
         match measure {
             Some(measure) => {
-                let histogram = stream.totals().histogram(measure);
+                let shown = stream.totals().distribution(measure);
                 // Absent is absent: without the kernel's stamps nobody knows this lag.
-                if measure == Measure::ReadLag && histogram.count() == 0 {
+                if measure == Measure::ReadLag && shown.count() == 0 {
                     continue;
                 }
-                push(Vec::new(), Value::Distribution(histogram));
+                push(Vec::new(), Value::Distribution(shown));
             }
             None if metric == &catalog::CERTIFICATE_EXPIRY => {
                 if let Some(expiry) = stream.totals().wire().certificate_expiry() {
                     push(Vec::new(), Value::Number(seconds(expiry)));
                 }
+            }
+            None if metric == &catalog::SLO_OBJECTIVE || metric == &catalog::SLO_LIMIT => {
+                slo_gauges(stream, metric, &mut push);
             }
             None => counters(stream, metric, &mut |labels, count| {
                 push(labels, Value::Count(count));
@@ -129,6 +197,28 @@ fn live_series<'a>(live: &'a Live, metric: &Metric) -> Vec<Series<'a>> {
         }
     }
     series
+}
+
+/// Hands what `stream` is held to to `push`.
+fn slo_gauges<'a>(
+    stream: &'a StreamLive,
+    metric: &Metric,
+    push: &mut dyn FnMut(Vec<Label<'a>>, Value<'a>),
+) {
+    let slo = stream.totals().slo().slo();
+    let is_limit = metric == &catalog::SLO_LIMIT;
+    let limits = slo.limits().filter_map(|(of, limit)| {
+        let value = if is_limit {
+            Some(limit.at_most.as_secs_f64())
+        } else {
+            limit.objective
+        };
+        Some((of.name(), value?))
+    });
+    let success = slo.success().filter(|_| !is_limit);
+    for (name, value) in limits.chain(success.map(|share| (SUCCESS, share))) {
+        push(vec![("slo".into(), name.into())], Value::Number(value));
+    }
 }
 
 #[expect(
@@ -182,6 +272,14 @@ fn counters<'a>(
         let (requested, delivered) = totals.wire().output();
         push(one("of", "requested"), requested);
         push(one("of", "delivered"), delivered);
+    } else if metric == &catalog::SLO_GOOD {
+        for (name, count) in totals.slo().good() {
+            push(one("slo", name), count);
+        }
+    } else if metric == &catalog::SLO_EVENTS {
+        for (name, _) in totals.slo().good() {
+            push(one("slo", name), totals.slo().events());
+        }
     } else if metric == &catalog::STALLS {
         push(Vec::new(), totals.stalls());
     } else if metric == &catalog::TOKENS {
@@ -246,6 +344,8 @@ fn own_family(family: &proto::MetricFamily) -> Option<Family<'_>> {
         name: family.name().into(),
         help: family.help().into(),
         kind,
+        created_unix_ns: None,
+        bounds: Vec::new(),
         series: series.collect(),
     })
 }
