@@ -231,16 +231,18 @@ fn regression(settings: &Settings, kind: AlertKind) -> Alert {
     };
     let now = recorded(judged, "p95");
     let normal = recorded(judged, "p95_baseline");
-    let (mean, mean_normal) = (
-        recorded(mean_of, "mean"),
-        recorded(mean_of, "mean_baseline"),
-    );
+    let mean_normal = recorded(mean_of, "mean_baseline");
+    let factor = limits.factor;
     Alert {
         kind,
         severity: Severity::Critical,
         expr: format!(
-            "{now} > {} * {normal}\nand {now} - {normal} > {floor}\nunless {mean} < {} * {mean_normal}",
-            limits.factor, limits.mean_factor,
+            "{now} > {factor} * {normal}\nand {now} - {normal} > {floor}\nand (\n  {} > {} * {mean_normal}\n  or {} > {factor} * {normal}\n)\nunless {} < {} * {mean_normal}",
+            recorded(mean_of, "mean_now"),
+            limits.now_factor,
+            recorded(judged, "p95_long"),
+            recorded(mean_of, "mean"),
+            limits.mean_factor,
         ),
         hold: limits.hold,
         summary: format!(
@@ -250,7 +252,7 @@ fn regression(settings: &Settings, kind: AlertKind) -> Alert {
             "p95 time {what} of {STREAM} is {{{{ $value | humanizeDuration }}}}, over the last {} requests. Normal is {}. Told at {} times that.",
             looked_up(&recorded(judged, "samples"), "printf \"%.0f\""),
             looked_up(&normal, "humanizeDuration"),
-            limits.factor,
+            factor,
         ),
     }
 }

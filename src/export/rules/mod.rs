@@ -165,6 +165,9 @@ pub struct Regression {
     pub ttft_floor: f64,
     /// Least difference of ITL, seconds.
     pub itl_floor: f64,
+    /// Least ratio of the mean of the last fifth of the window: it must still go on. A minute of
+    /// slow requests raises the p95 for as long as they are in the window.
+    pub now_factor: f64,
     /// Least ratio of the means, which are exact: a p95 from classic buckets jumps by a whole
     /// bucket when all values lie close together and drift across a bound.
     pub mean_factor: f64,
@@ -199,6 +202,7 @@ impl Default for Settings {
                 factor: 1.3,
                 ttft_floor: 0.02,
                 itl_floor: 0.002,
+                now_factor: 1.1,
                 mean_factor: 1.02,
                 hold: 2 * MINUTE,
             },

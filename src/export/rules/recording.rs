@@ -5,21 +5,46 @@ use super::recorded::series;
 use super::{BASELINES, Part, Quantile, RECORDED_HISTOGRAMS, Rule, Settings, recorded};
 use crate::export::catalog::{ARRIVALS, ARRIVALS_REFUSED, Metric, REQUESTS, TOKENS};
 
+/// The last part of a window is one fifth of it: a minute of five.
+const NOW: u32 = 5;
+
+/// The longer window is six of them: half an hour for five minutes.
+const LONG: u32 = 6;
+
 /// Quantiles, means, shares and rates of the streams of `part`.
 pub(super) fn streams(settings: &Settings, part: &Part) -> Vec<Rule> {
     let mut rules = Vec::new();
     for metric in RECORDED_HISTOGRAMS {
         rules.extend(quantiles(settings, part, metric));
     }
-    for (_, metric) in BASELINES {
-        let window = settings.span(part.window);
-        let mean = settings
-            .form
-            .mean(metric.prometheus, [&part.selector(&[]), &window]);
-        rules.push(Rule::record(&recorded(metric, "mean"), mean));
+    for (judged, mean_of) in BASELINES {
+        rules.extend(gates(settings, part, [judged, mean_of]));
     }
     rules.extend(requests(settings, part));
     rules
+}
+
+/// What a regression has to agree with: the mean over the window and over its last part, and the
+/// p95 over a longer one.
+fn gates(settings: &Settings, part: &Part, [judged, mean_of]: [&Metric; 2]) -> Vec<Rule> {
+    let selector = part.selector(&[]);
+    let mean = |operation, window| {
+        let window = settings.span(window);
+        let mean = settings.form.mean(mean_of.prometheus, [&selector, &window]);
+        Rule::record(&recorded(mean_of, operation), mean)
+    };
+    let long = settings.span(part.window * LONG);
+    let grown = settings
+        .form
+        .grown("rate", judged.prometheus, [&selector, &long]);
+    let samples = recorded(judged, "samples");
+    let least = Quantile::P95.least();
+    let p95 = format!("histogram_quantile(0.95, {grown})\nand {samples} >= {least}");
+    vec![
+        mean("mean", part.window),
+        mean("mean_now", part.window / NOW),
+        Rule::record(&recorded(judged, "p95_long"), p95),
+    ]
 }
 
 /// How many values came, and those quantiles that so many carry.
