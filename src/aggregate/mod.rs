@@ -4,13 +4,16 @@
 //! |---|---|---|---|
 //! | `aggregate` | `Window` | histograms, windows, goodput, step functions, joining samples by time | call anything good or bad |
 
+mod conventions;
 pub mod grid;
 mod histogram;
 mod join;
+mod kept;
 mod live;
 mod measure;
 mod phases;
 pub mod rank;
+mod reach;
 mod stats;
 pub mod summary;
 mod totals;
@@ -26,12 +29,15 @@ mod live_tests;
 #[cfg(test)]
 mod window_tests;
 
+pub use conventions::{Convention, ConventionTotals};
 pub use histogram::{Histogram, Native};
 pub use join::SampleRing;
+pub use kept::Kept;
 pub use live::{LAST_REQUESTS, Live, SPANS, StreamLive, StreamRules};
 pub use measure::{Measure, Reading};
 pub use phases::{PhaseSummary, Phases};
 pub use rank::Quantile;
+pub use reach::Reach;
 pub use stats::Stats;
 pub use summary::{Summary, SummaryBuilder};
 pub use totals::Totals;

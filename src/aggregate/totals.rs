@@ -4,6 +4,7 @@
 //! Memory is bounded: a fixed set of histograms and at most [`MAX_STATUSES`] pairs of outcome
 //! and status. Windows of time are elsewhere.
 
+use super::conventions::ConventionTotals;
 use super::histogram::Histogram;
 use super::measure::{Measure, Reading, shows_tokens};
 use super::rank;
@@ -31,6 +32,7 @@ pub struct Totals {
     lagged: u64,
     replaced: u64,
     wire: WireTotals,
+    conventions: ConventionTotals,
 }
 
 impl Totals {
@@ -51,6 +53,7 @@ impl Totals {
             lagged: 0,
             replaced: 0,
             wire: WireTotals::default(),
+            conventions: ConventionTotals::default(),
         }
     }
 
@@ -70,6 +73,7 @@ impl Totals {
         }
         self.replaced += u64::from(record.replaced_connection);
         self.wire.observe(record);
+        self.conventions.count_tokens(record);
         if record.is_measured() {
             self.measure(record, stall);
         }
@@ -78,6 +82,7 @@ impl Totals {
     /// What makes a record part of the latencies. Those of a warm-up are none.
     fn measure(&mut self, record: &RequestRecord, stall: StallRule) {
         self.measured_ok += u64::from(record.outcome == Outcome::Ok);
+        self.conventions.measure(record);
         if record.outcome != Outcome::Cancelled {
             self.stalls += as_u64(record.stalls(stall).len());
         }
@@ -200,6 +205,12 @@ impl Totals {
     #[must_use]
     pub const fn wire(&self) -> &WireTotals {
         &self.wire
+    }
+
+    /// What the `GenAI` conventions define.
+    #[must_use]
+    pub const fn conventions(&self) -> &ConventionTotals {
+        &self.conventions
     }
 
     /// Records whose own lag was too large for a verdict.

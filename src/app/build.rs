@@ -17,7 +17,7 @@ use tokio_util::task::TaskTracker;
 
 use super::aside::{Asking, page_at, page_elsewhere};
 use super::dispatch::{Dispatch, PhasePlan, Rules, Shared, Stop, Supply};
-use super::exporters::{self, ExporterTask};
+use super::exporters::{self, ExporterTask, Otlp};
 use super::feed::{Feed, FeedTask, FileReader, Making, Timing};
 use super::join::{Join, Known};
 use super::lanes::{Lane, Lanes, Load};
@@ -25,11 +25,11 @@ use super::ledger::Ledger;
 use super::streams::{StreamPlan, headers, loops, streams};
 use super::tokenizers::{Tokenizers, load_all, measure};
 use super::{App, Extent, Outputs, Setup};
-use crate::aggregate::{Live, SampleRing, StreamRules, SummaryBuilder};
+use crate::aggregate::{Live, Reach, SampleRing, StreamRules, SummaryBuilder};
 use crate::client::Cancel;
 use crate::clock::TimeAnchor;
 use crate::config::{
-    Arrivals, Config, PhaseConfig, ProbeConfig, Replies, ServerMetrics, TargetConfig,
+    Arrivals, Config, PhaseConfig, ProbeConfig, Replies, ServerMetrics, TargetConfig, TraceSampling,
 };
 use crate::control::{Governor, Slots};
 use crate::load::workload::{Measure, Sources, Tokenizer, Workload};
@@ -127,7 +127,7 @@ impl App {
             tokenizers: &tokenizers,
         };
         let ledgers = dispatches.iter().map(|dispatch| dispatch.ledger.clone());
-        let (join, exporters) = joining.stage(ledgers.collect())?;
+        let (join, exporters, otlp) = joining.stage(ledgers.collect())?;
         Ok(Self {
             command,
             polls: polls(&config, (anchor, &own))?,
@@ -144,6 +144,7 @@ impl App {
             records: records_in,
             samples: mpsc::channel(SAMPLES),
             exporters,
+            otlp,
             live: Arc::clone(&join.live),
             own,
             listener: outputs.listener,
@@ -172,7 +173,14 @@ fn shared(
         cancel: Cancel::default(),
         requests: TaskTracker::new(),
         measuring: measuring.clone(),
+        sampling: sampling(config),
     }
+}
+
+/// Which requests are traced: all, unless OTLP says otherwise.
+fn sampling(config: &Config) -> TraceSampling {
+    let otlp = config.export.otlp.as_ref();
+    otlp.map_or_else(TraceSampling::default, |otlp| otlp.sampling)
 }
 
 /// One set of slots per target, all free.
@@ -204,7 +212,7 @@ struct Joining<'j> {
 
 impl Joining<'_> {
     /// The stage, and the exporters behind it.
-    fn stage(&self, ledgers: Vec<Ledger>) -> anyhow::Result<(Join, Vec<ExporterTask>)> {
+    fn stage(&self, ledgers: Vec<Ledger>) -> anyhow::Result<(Join, Vec<ExporterTask>, Otlp)> {
         let Self {
             config, outputs, ..
         } = self;
@@ -220,7 +228,7 @@ impl Joining<'_> {
             instance: &instance,
             rules: &rules,
         };
-        let (outlets, exporters) = exporters::build(&config.export, outputs, &parts)?;
+        let built = exporters::build(&config.export, outputs, &parts)?;
         let streams: Vec<_> = rules.iter().map(|(stream, _)| Arc::clone(stream)).collect();
         let targets = config.targets.iter();
         let join = Join {
@@ -230,11 +238,13 @@ impl Joining<'_> {
             known: targets
                 .map(|target| known(target, &config.probes))
                 .collect(),
-            outlets,
+            outlets: built.outlets,
+            events: built.otlp.events.clone(),
+            reach: Reach::new(config.targets.len()),
             ledgers,
             tokenizers: self.tokenizers.clone(),
         };
-        Ok((join, exporters))
+        Ok((join, built.tasks, built.otlp))
     }
 }
 
@@ -299,6 +309,7 @@ impl Parts<'_> {
             sessions: (replies(probe), 0),
             ledger: Ledger::default(),
             ids: rand::make_rng(),
+            before: None,
         })
     }
 

@@ -11,6 +11,7 @@
 pub mod catalog;
 mod feed;
 pub mod files;
+mod genai;
 pub mod otlp;
 pub mod prometheus;
 pub mod record;

@@ -13,5 +13,6 @@ mod process;
 mod program;
 #[cfg(feature = "real")]
 mod real;
+mod receiver;
 mod tidy;
 mod virtual_time;

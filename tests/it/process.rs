@@ -10,5 +10,5 @@ mod loopback;
 mod memory;
 pub(crate) mod outage;
 mod run;
-mod setting;
+pub(crate) mod setting;
 mod trace;

@@ -4,6 +4,7 @@
 
 mod asking;
 mod canary;
+mod collector;
 mod components;
 mod large;
 mod lengths;
