@@ -383,24 +383,17 @@ impl From<reqwest::Error> for FetchError {
     }
 }
 
-/// What TLS said, if it is the cause.
+/// What TLS said, if it is the cause. Errors of I/O may hold others without naming them as their
+/// source.
 fn tls_cause(error: &(dyn Error + 'static)) -> Option<String> {
-    let mut next = Some(error);
-    while let Some(error) = next {
-        let inner = error
-            .downcast_ref::<std::io::Error>()
-            .and_then(std::io::Error::get_ref);
-        let inner = inner.map(|inner| inner as &(dyn Error + 'static));
-        let found = [Some(error), inner]
-            .into_iter()
-            .flatten()
-            .find_map(|error| error.downcast_ref::<rustls::Error>());
-        if let Some(found) = found {
-            return Some(found.to_string());
-        }
-        next = error.source();
+    if let Some(found) = error.downcast_ref::<rustls::Error>() {
+        return Some(found.to_string());
     }
-    None
+    let held = error
+        .downcast_ref::<std::io::Error>()
+        .and_then(std::io::Error::get_ref);
+    held.and_then(|held| tls_cause(held))
+        .or_else(|| error.source().and_then(tls_cause))
 }
 
 /// The message of the deepest cause: the outer ones only say that there is one.

@@ -43,8 +43,8 @@ fn a_base_is_completed_and_a_whole_url_is_taken_as_it_is() {
             ],
         ),
         (
-            "traces_endpoint: 'http://h/tenant/spans?x=1'",
-            [Some("http://h/tenant/spans?x=1"), None, None],
+            "traces_endpoint: 'http://h/tenant/spans'",
+            [Some("http://h/tenant/spans"), None, None],
         ),
         (
             "endpoint: 'http://h:4318', metrics_endpoint: 'http://vm/opentelemetry/v1/metrics'",

@@ -370,7 +370,7 @@ fn every_count_is_the_sum_of_its_buckets() {
 
 #[test]
 fn many_streams_become_several_messages() {
-    let streams: Vec<_> = (0..120).map(stream).collect();
+    let streams: Vec<_> = (0..400).map(stream).collect();
     let rules = streams.iter().map(|stream| (stream.clone(), RULES));
     let mut live = Live::new(rules.collect(), 1);
     for stream in &streams {
@@ -386,5 +386,5 @@ fn many_streams_become_several_messages() {
         assert!(batch.points > 0);
     }
     let all = metrics(&batches);
-    assert_eq!(exponential(&all, "tokencanary.request.ttft").len(), 120);
+    assert_eq!(exponential(&all, "tokencanary.request.ttft").len(), 400);
 }
