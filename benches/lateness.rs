@@ -3,7 +3,9 @@
 //!
 //! `cargo bench --bench lateness`. The server is a process of its own that answers at once, on
 //! the same machine: at the highest rate the two take a good part of two cores, and a machine
-//! that has anything else to do says so here. `-- --seconds N` sets the length of each run.
+//! that has anything else to do says so here. So does one whose cores are not its own: before the
+//! table stands how evenly a loop ran that does nothing but count. `-- --seconds N` sets the
+//! length of each run.
 
 #[path = "hot_path/proc.rs"]
 #[allow(dead_code, reason = "shared with a benchmark that uses other parts")]
@@ -12,8 +14,9 @@ mod proc;
 #[allow(dead_code, reason = "shared with a benchmark that uses other parts")]
 mod server;
 
+use std::hint::black_box;
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use proc::Part;
 use server::Pace;
@@ -50,6 +53,7 @@ fn main() {
         .map_or(SECONDS, |pair| pair[1].parse().expect("a number"));
     let mut server = Part::start(&["part:server".to_owned()], None);
     let address = server.line();
+    println!("{}", steadiness());
     println!("from due to the start of the exchange, microseconds; {seconds} s each; one token");
     println!("{HEADER}");
     for pattern in ["constant", "poisson"] {
@@ -59,6 +63,38 @@ fn main() {
         }
     }
     println!("the bar at 1,000 and 5,000/s: p99 at most {BAR_US:.0} us");
+}
+
+/// How evenly this machine lets a loop run: slices of about 2 ms for 5 s.
+fn steadiness() -> String {
+    let slice = || {
+        let start = Instant::now();
+        let mut state = 1_u64;
+        for _ in 0..1_000_000 {
+            state = black_box(
+                state
+                    .wrapping_mul(6_364_136_223_846_793_005)
+                    .wrapping_add(1),
+            );
+        }
+        start.elapsed()
+    };
+    let start = Instant::now();
+    let mut slices = Vec::new();
+    while start.elapsed() < Duration::from_secs(5) {
+        slices.push(slice());
+    }
+    let all: Duration = slices.iter().sum();
+    slices.sort_unstable();
+    let least = slices[0];
+    let slow = slices.iter().filter(|slice| **slice > least * 3 / 2);
+    let in_slow: Duration = slow.sum();
+    format!(
+        "a loop of {:.1} ms alone on this machine: the longest took {:.1} ms; {:.0} % of the time went by in those of 1.5 times as long or more",
+        least.as_secs_f64() * 1e3,
+        slices[slices.len() - 1].as_secs_f64() * 1e3,
+        in_slow.as_secs_f64() / all.as_secs_f64() * 100.0,
+    )
 }
 
 /// What one run left.

@@ -10,7 +10,8 @@ use tokencanary::clock::TimeAnchor;
 use tokencanary::config::{BaseUrl, Limits, NetworkConfig, RequestConfig};
 use tokencanary::load::workload::Prompt;
 use tokencanary::measurement::{
-    Api, CacheMode, ConnectionPolicy, Outcome, RequestRecord, Stream, StreamId, TraceIds,
+    Api, CacheMode, ConnectionPolicy, LengthMode, Outcome, RequestRecord, Stream, StreamId,
+    TraceIds,
 };
 use tokencanary::transport::{Endpoint, TcpConnect};
 use tokio::time::sleep;
@@ -42,6 +43,7 @@ impl Canary {
             api: Api::Chat,
             cache: CacheMode::Cold,
             connection: ConnectionPolicy::Pooled,
+            length: LengthMode::Exact,
             streaming: true,
             closed_loop: true,
             model: OnceLock::new(),

@@ -6,8 +6,8 @@ use std::time::Duration;
 use super::StreamRules;
 use crate::clock::MonoTime;
 use crate::measurement::{
-    Api, CacheMode, Chunk, ConnectionPolicy, Observed, Outcome, RefusedReason, RequestRecord,
-    StallRule, Stream, StreamId, TokenSource, TraceIds,
+    Api, CacheMode, Chunk, ConnectionPolicy, LengthMode, Observed, Outcome, RefusedReason,
+    RequestRecord, Slo, StallRule, Stream, StreamId, TokenSource, TraceIds,
 };
 
 pub(crate) const RULES: StreamRules = StreamRules {
@@ -16,6 +16,7 @@ pub(crate) const RULES: StreamRules = StreamRules {
         floor: Duration::from_millis(250),
     },
     total: Duration::from_mins(1),
+    slo: Slo::NONE,
 };
 
 /// An instant in milliseconds after the origin.
@@ -34,6 +35,7 @@ pub(crate) fn stream(id: u16) -> Arc<Stream> {
         api: Api::Chat,
         cache: CacheMode::Cold,
         connection: ConnectionPolicy::Pooled,
+        length: LengthMode::Exact,
         streaming: true,
         closed_loop: false,
         model: OnceLock::new(),

@@ -8,13 +8,19 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::exemplars::ExportedSpan;
+use super::slo::ExactBounds;
 use super::totals::Totals;
 use super::window::{KEPT, Window, Windows};
 use crate::clock::MonoTime;
-use crate::measurement::{Observed, Sample, StallRule, Stream};
+use crate::measurement::{Observed, Sample, Slo, StallRule, Stream};
 
 /// Requests kept for the table of the last ones.
 pub const LAST_REQUESTS: usize = 200;
+
+/// Streams whose series leave the program: beyond them a page would be too large for whoever
+/// reads it. Further ones are counted.
+pub const MOST_EXPORTED: usize = 1_000;
 
 /// The lengths of windows, shortest first.
 pub const SPANS: [Duration; 2] = [Duration::from_secs(10), Duration::from_mins(1)];
@@ -26,6 +32,8 @@ pub struct StreamRules {
     pub stall: StallRule,
     /// When a request is given up, from its start.
     pub total: Duration,
+    /// What is wanted of its requests.
+    pub slo: Slo,
 }
 
 /// One stream and all that is known of it.
@@ -38,11 +46,11 @@ pub struct StreamLive {
 }
 
 impl StreamLive {
-    fn new(stream: Arc<Stream>, rules: StreamRules) -> Self {
+    fn new(stream: Arc<Stream>, rules: StreamRules, bounds: ExactBounds) -> Self {
         Self {
             stream,
             rules,
-            totals: Totals::new(),
+            totals: Totals::new(rules.slo, bounds),
             windows: SPANS.map(|span| Windows::new(span, rules.total)),
         }
     }
@@ -92,6 +100,7 @@ pub struct Live {
     samples: Vec<Option<Sample>>,
     last: VecDeque<Arc<Observed>>,
     strays: u64,
+    bounds: ExactBounds,
 }
 
 impl Live {
@@ -99,25 +108,28 @@ impl Live {
     /// `targets`.
     #[must_use]
     pub fn new(streams: Vec<(Arc<Stream>, StreamRules)>, targets: usize) -> Self {
+        let bounds = ExactBounds::of(streams.iter().map(|(_, rules)| &rules.slo));
         Self {
             streams: streams
                 .into_iter()
-                .map(|(stream, rules)| StreamLive::new(stream, rules))
+                .map(|(stream, rules)| StreamLive::new(stream, rules, bounds.clone()))
                 .collect(),
             samples: vec![None; targets],
             last: VecDeque::with_capacity(LAST_REQUESTS),
             strays: 0,
+            bounds,
         }
     }
 
-    /// Adds the record of an arrival that has ended.
-    pub fn observe(&mut self, observed: Arc<Observed>) {
+    /// Adds the record of an arrival that has ended. `span` is its span if that leaves the
+    /// program: what shows no spans has no exemplars that lead to them.
+    pub fn observe(&mut self, observed: Arc<Observed>, span: Option<ExportedSpan>) {
         let id = usize::from(observed.record.stream.id.0);
         let Some(stream) = self.streams.get_mut(id) else {
             self.strays += 1;
             return;
         };
-        stream.totals.observe(&observed, stream.rules.stall);
+        stream.totals.observe(&observed, stream.rules.stall, span);
         if observed.record.is_measured() {
             for windows in &mut stream.windows {
                 windows.observe(&observed);
@@ -151,6 +163,20 @@ impl Live {
     #[must_use]
     pub fn streams(&self) -> &[StreamLive] {
         &self.streams
+    }
+
+    /// The streams whose series leave the program, in the order of their ids, and how many others
+    /// there are.
+    #[must_use]
+    pub fn exported(&self) -> (&[StreamLive], usize) {
+        let most = self.streams.len().min(MOST_EXPORTED);
+        (&self.streams[..most], self.streams.len() - most)
+    }
+
+    /// The limits that histograms count exactly.
+    #[must_use]
+    pub const fn bounds(&self) -> &ExactBounds {
+        &self.bounds
     }
 
     /// The newest state of each target, in the order of targets; `None` before the first.

@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::fixture::{RULES, failed, ms, ok, refused, stream};
-use super::{LAST_REQUESTS, Live, Measure, Quantile, Totals};
+use super::{ExactBounds, LAST_REQUESTS, Live, Measure, Quantile, Totals};
 use crate::measurement::{Observed, Outcome, RefusedReason, Sample, ServerState};
 
 fn totals(records: &[Observed]) -> Totals {
-    let mut totals = Totals::new();
+    let mut totals = Totals::new(RULES.slo, ExactBounds::of([].iter()));
     for observed in records {
-        totals.observe(observed, RULES.stall);
+        totals.observe(observed, RULES.stall, None);
     }
     totals
 }
@@ -101,10 +101,10 @@ fn outcomes_add_up_to_arrivals_whatever_the_statuses() {
     assert_eq!(found.by_outcome(Outcome::HttpStatus), 200);
     assert_eq!(
         found.requests().count(),
-        65,
-        "64 statuses, and one for the rest"
+        73,
+        "64 with a status, 7 of which are other outcomes; 8 without; one for the rest"
     );
-    assert_eq!(found.statuses_dropped(), 136);
+    assert_eq!(found.statuses_dropped(), 143);
 }
 
 #[test]
@@ -124,9 +124,9 @@ fn live_keeps_the_last_requests_and_counts_strays() {
     let known = stream(0);
     let mut live = Live::new(vec![(Arc::clone(&known), RULES)], 1);
     for due in 0..300 {
-        live.observe(Arc::new(ok(&known, due, &[100])));
+        live.observe(Arc::new(ok(&known, due, &[100])), None);
     }
-    live.observe(Arc::new(ok(&stream(7), 0, &[100])));
+    live.observe(Arc::new(ok(&stream(7), 0, &[100])), None);
     live.sample(Sample {
         target_index: 3,
         at: ms(1),
@@ -144,7 +144,7 @@ fn recent_numbers_use_the_windows_that_reach_back_far_enough() {
     let known = stream(0);
     let mut live = Live::new(vec![(Arc::clone(&known), RULES)], 1);
     for minute in 0..60 {
-        live.observe(Arc::new(ok(&known, minute * 60_000, &[100])));
+        live.observe(Arc::new(ok(&known, minute * 60_000, &[100])), None);
     }
     live.settle(ms(3_600_000), ms(3_600_000));
     let stream = &live.streams()[0];

@@ -89,7 +89,7 @@ impl Measure {
             }
             Self::ResponseTimeOrFailure if record.is_failure() => Reading::Never,
             _ if record.outcome == Outcome::Ok
-                && (!self.is_of_tokens() || shows_tokens(record)) =>
+                && (!self.is_of_tokens() || record.shows_tokens()) =>
             {
                 self.read_latency(record)
             }
@@ -137,12 +137,6 @@ impl Measure {
             Self::ChunkGap | Self::ScheduleLag | Self::ReadLag | Self::SlotWait => None,
         })
     }
-}
-
-/// Whether the instants of the record's tokens say when the server sent them.
-#[must_use]
-pub(super) fn shows_tokens(record: &RequestRecord) -> bool {
-    record.stream.streaming && !record.is_buffered()
 }
 
 impl Reading {

@@ -11,14 +11,15 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::measure::{Measure, Reading, shows_tokens};
+use super::measure::{Measure, Reading};
 use super::phases::Phases;
+use super::slo::{self, SloTotals};
 pub use super::stats::Stats;
 use super::stats::Values;
 use super::wire::WireTotals;
 use super::{Quantile, rank};
 use crate::clock::MonoTime;
-use crate::measurement::{CacheMode, Observed, Outcome, RequestRecord, Stream, TokenSource};
+use crate::measurement::{CacheMode, Observed, Outcome, RequestRecord, Slo, Stream, TokenSource};
 
 /// Schema of `summary.json`. Within `/1` fields are only added.
 pub const SCHEMA: &str = "tokencanary.summary/1";
@@ -53,6 +54,9 @@ pub struct Summary {
     pub response_time_or_failure: FailureAware,
     /// Rates over the time from the first start to the last end.
     pub throughput: Throughput,
+    /// How many requests were good, where it was said what that is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub goodput: Option<Goodput>,
     /// How well the bytes could be timed, and what was odd about the responses.
     pub wire: WireSummary,
     /// The same of the records of each cache mode, where there are several: `cold` and `warm`.
@@ -141,6 +145,23 @@ pub struct Throughput {
     pub total_tokens_per_s: Option<f64>,
 }
 
+/// How many requests were good.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Goodput {
+    /// The most that each latency of a good request may be, milliseconds.
+    pub limits_ms: BTreeMap<&'static str, f64>,
+    /// Requests that count for or against the server.
+    pub events: u64,
+    /// Those that were answered and hold every limit.
+    pub good: u64,
+    /// Those that were answered and hold each limit.
+    pub good_by: BTreeMap<&'static str, u64>,
+    /// Good ones as a share of all that count; `None` if none does.
+    pub good_share: Option<f64>,
+    /// Good requests per second, from the first start to the last end.
+    pub requests_per_s: Option<f64>,
+}
+
 /// The latencies that are kept, and the [`Measure`] each comes from.
 const LATENCIES: [Measure; 10] = [
     Measure::Ttft,
@@ -175,6 +196,7 @@ pub struct SummaryBuilder {
     first_start: Option<MonoTime>,
     last_end: Option<MonoTime>,
     wire: WireTotals,
+    slo: SloTotals,
     /// For each cache mode, where there are several.
     by_cache: Vec<(CacheMode, Self)>,
 }
@@ -215,7 +237,19 @@ impl SummaryBuilder {
             first_start: None,
             last_end: None,
             wire: WireTotals::default(),
+            slo: SloTotals::default(),
         }
+    }
+
+    /// Counts how many requests hold the limits of `slo`.
+    #[must_use]
+    pub fn held_to(mut self, slo: Slo) -> Self {
+        self.slo = SloTotals::new(slo);
+        let parts = self.by_cache.into_iter();
+        self.by_cache = parts
+            .map(|(mode, part)| (mode, part.held_to(slo)))
+            .collect();
+        self
     }
 
     /// Adds one record.
@@ -233,6 +267,7 @@ impl SummaryBuilder {
         self.lagged += u64::from(record.is_lagged());
         self.observe_span(record);
         self.wire.observe(record);
+        self.slo.observe(record);
         for (measure, values) in LATENCIES.into_iter().zip(&mut self.latencies) {
             match measure.read(record) {
                 Reading::Absent => {}
@@ -260,7 +295,7 @@ impl SummaryBuilder {
     }
 
     fn observe_ok(&mut self, record: &RequestRecord) {
-        if shows_tokens(record) {
+        if record.shows_tokens() {
             for gap in record.chunks.gaps() {
                 self.chunk_gap.add(in_ms(gap));
             }
@@ -291,6 +326,7 @@ impl SummaryBuilder {
     #[must_use]
     pub fn finish(mut self) -> Summary {
         let throughput = self.throughput();
+        let goodput = Goodput::of(&self.slo, throughput.duration_s);
         let [
             ttft,
             ttfo,
@@ -334,6 +370,7 @@ impl SummaryBuilder {
                 own_lag: self.own_lag.stats("ms"),
             },
             throughput,
+            goodput,
             wire: WireSummary::of(&self.wire),
             by_cache: self
                 .by_cache
@@ -357,6 +394,28 @@ impl SummaryBuilder {
             output_tokens_per_s: per_s(self.output_tokens),
             total_tokens_per_s: per_s(total.map(|(input, output)| input + output)),
         }
+    }
+}
+
+impl Goodput {
+    /// What `totals` counted in `duration_s`; `None` without limits.
+    fn of(totals: &SloTotals, duration_s: Option<f64>) -> Option<Self> {
+        let (_, good) = totals.good().find(|(name, _)| *name == slo::ALL)?;
+        let events = totals.events();
+        let limits = totals.slo().limits();
+        Some(Self {
+            limits_ms: limits
+                .map(|(metric, limit)| (metric.name(), in_ms(limit.at_most)))
+                .collect(),
+            events,
+            good,
+            good_by: totals
+                .good()
+                .filter(|(name, _)| *name != slo::ALL)
+                .collect(),
+            good_share: (events > 0).then(|| rank::count(good) / rank::count(events)),
+            requests_per_s: duration_s.map(|seconds| rank::count(good) / seconds),
+        })
     }
 }
 
@@ -399,7 +458,7 @@ fn in_ms(span: Duration) -> f64 {
 mod tests {
     use super::*;
     use crate::aggregate::fixture::{failed, ok, refused, stream};
-    use crate::measurement::RefusedReason;
+    use crate::measurement::{RefusedReason, SloLimit, SloMetric};
 
     fn close(found: Option<f64>, wanted: f64) {
         let found = found.expect("there is a value");
@@ -450,6 +509,41 @@ mod tests {
         close(summary.throughput.requests_per_s, 4.0 / 3.041);
         close(summary.throughput.output_tokens_per_s, 12.0 / 3.041);
         close(summary.throughput.total_tokens_per_s, 92.0 / 3.041);
+    }
+
+    #[test]
+    fn good_requests_are_those_within_all_limits() {
+        let stream = stream(0);
+        let at_most = |ms| SloLimit {
+            at_most: Duration::from_millis(ms),
+            objective: None,
+        };
+        let slo = Slo::NONE
+            .with_limit(SloMetric::Ttft, at_most(12))
+            .with_limit(SloMetric::Itl, at_most(10));
+        let mut builder = SummaryBuilder::new(&[Arc::clone(&stream)]).held_to(slo);
+        // The first starts at 1 ms, the last ends at 3,001 + 999 ms.
+        for (due, tokens) in [
+            (0, [11, 21, 31]),
+            (1_000, [12, 22, 33]),
+            (2_000, [13, 23, 33]),
+            (3_000, [12, 22, 32]),
+        ] {
+            builder.observe(&ok(&stream, due, &tokens));
+        }
+        let mut failed = failed(&stream, 3_000, Outcome::HttpStatus, Some(500));
+        failed.record.timeline.end = Some(MonoTime::from_nanos(4_001_000_000));
+        builder.observe(&failed);
+        builder.observe(&refused(&stream, 600, RefusedReason::Budget));
+        let goodput = builder.finish().goodput.expect("there are limits");
+        assert_eq!((goodput.events, goodput.good), (5, 2));
+        assert_eq!(goodput.good_by, BTreeMap::from([("ttft", 3), ("itl", 3)]));
+        assert_eq!(
+            goodput.limits_ms,
+            BTreeMap::from([("ttft", 12.0), ("itl", 10.0)])
+        );
+        close(goodput.good_share, 0.4);
+        close(goodput.requests_per_s, 0.5);
     }
 
     #[test]

@@ -5,11 +5,17 @@
 //! and status. Windows of time are elsewhere.
 
 use super::conventions::ConventionTotals;
+use super::distribution::Distribution;
+use super::exemplars::{Exemplar, Exemplars, ExportedSpan};
 use super::histogram::Histogram;
-use super::measure::{Measure, Reading, shows_tokens};
+use super::measure::{Measure, Reading};
 use super::rank;
+use super::slo::{ExactBounds, SloTotals};
 use super::wire::WireTotals;
-use crate::measurement::{Observed, Outcome, RefusedReason, RequestRecord, StallRule, TokenSource};
+use crate::clock::MonoTime;
+use crate::measurement::{
+    Observed, Outcome, RefusedReason, RequestRecord, Slo, StallRule, TokenSource,
+};
 
 /// Pairs of outcome and HTTP status kept apart; further statuses count without one.
 const MAX_STATUSES: usize = 64;
@@ -17,10 +23,25 @@ const MAX_STATUSES: usize = 64;
 /// Buckets a histogram has room for at once: eight factors of two.
 const ROOM: usize = 256;
 
+/// The measures whose values are shown with requests that had them.
+const WITH_EXEMPLARS: [Measure; 5] = [
+    Measure::Ttft,
+    Measure::Itl,
+    Measure::ResponseTime,
+    Measure::TtftOrFailure,
+    Measure::ResponseTimeOrFailure,
+];
+
 /// Everything about one stream since the start.
 #[derive(Debug, Clone)]
 pub struct Totals {
     histograms: [Histogram; Measure::ALL.len()],
+    bounds: ExactBounds,
+    /// For each of the `bounds`, how many values are at most as large.
+    held: [Box<[u64]>; Measure::ALL.len()],
+    slo: SloTotals,
+    /// In the order of [`WITH_EXEMPLARS`].
+    exemplars: [Exemplars; WITH_EXEMPLARS.len()],
     requests: Vec<(Outcome, Option<u16>, u64)>,
     statuses_dropped: u64,
     arrivals: u64,
@@ -31,18 +52,23 @@ pub struct Totals {
     output_tokens: u64,
     lagged: u64,
     replaced: u64,
+    last_success: Option<MonoTime>,
     wire: WireTotals,
     conventions: ConventionTotals,
 }
 
 impl Totals {
-    /// Nothing observed yet; all storage is allocated here.
+    /// Nothing observed yet of a stream that is held to `slo`, in a run whose limits are
+    /// `bounds`; all storage is allocated here.
     #[must_use]
-    pub fn new() -> Self {
+    pub fn new(slo: Slo, bounds: ExactBounds) -> Self {
         Self {
             histograms: std::array::from_fn(|_| Histogram::with_capacity(ROOM)),
-            // One more entry per outcome may be added without a status.
-            requests: Vec::with_capacity(MAX_STATUSES + Outcome::ALL.len()),
+            held: Measure::ALL.map(|measure| vec![0; bounds.at(measure).len()].into()),
+            bounds,
+            slo: SloTotals::new(slo),
+            exemplars: [const { Exemplars::NONE }; WITH_EXEMPLARS.len()],
+            requests: expected(),
             statuses_dropped: 0,
             arrivals: 0,
             measured_ok: 0,
@@ -52,13 +78,15 @@ impl Totals {
             output_tokens: 0,
             lagged: 0,
             replaced: 0,
+            last_success: None,
             wire: WireTotals::default(),
             conventions: ConventionTotals::default(),
         }
     }
 
-    /// Adds one record. `stall` says which chunk gaps are stalls.
-    pub fn observe(&mut self, observed: &Observed, stall: StallRule) {
+    /// Adds one record. `stall` says which chunk gaps are stalls, `span` is the record's if it
+    /// leaves the program.
+    pub fn observe(&mut self, observed: &Observed, stall: StallRule, span: Option<ExportedSpan>) {
         let record = &observed.record;
         self.arrivals += 1;
         self.count_request(record.outcome, record.http_status);
@@ -72,10 +100,16 @@ impl Totals {
             self.lagged += 1;
         }
         self.replaced += u64::from(record.replaced_connection);
+        if record.outcome == Outcome::Ok {
+            self.last_success = self.last_success.max(record.timeline.end);
+        }
         self.wire.observe(record);
         self.conventions.count_tokens(record);
         if record.is_measured() {
             self.measure(record, stall);
+            if let Some(span) = span {
+                self.keep_exemplars(record, span);
+            }
         }
     }
 
@@ -86,18 +120,38 @@ impl Totals {
         if record.outcome != Outcome::Cancelled {
             self.stalls += as_u64(record.stalls(stall).len());
         }
-        for (measure, histogram) in Measure::ALL.into_iter().zip(&mut self.histograms) {
+        self.slo.observe(record);
+        for measure in Measure::ALL {
             match measure.read(record) {
                 Reading::Absent => {}
-                Reading::Value(value) => histogram.record(value),
-                Reading::Never => histogram.record_infinite(),
+                Reading::Value(value) => self.count_value(measure, value),
+                Reading::Never => self.histograms[slot(measure)].record_infinite(),
             }
         }
-        if record.outcome == Outcome::Ok && shows_tokens(record) {
+        if record.outcome == Outcome::Ok && record.shows_tokens() {
             let gaps = &mut self.histograms[slot(Measure::ChunkGap)];
             for gap in record.chunks.gaps() {
                 gaps.record_duration(gap);
             }
+        }
+    }
+
+    fn keep_exemplars(&mut self, record: &RequestRecord, span: ExportedSpan) {
+        for (measure, kept) in WITH_EXEMPLARS.into_iter().zip(&mut self.exemplars) {
+            let value = match measure.read(record) {
+                Reading::Absent => continue,
+                Reading::Value(value) => value,
+                Reading::Never => f64::INFINITY,
+            };
+            kept.offer(Exemplar { value, span });
+        }
+    }
+
+    fn count_value(&mut self, measure: Measure, value: f64) {
+        self.histograms[slot(measure)].record(value);
+        let limits = self.bounds.at(measure).iter();
+        for (limit, held) in limits.zip(&mut self.held[slot(measure)]) {
+            *held += u64::from(value <= *limit);
         }
     }
 
@@ -106,12 +160,21 @@ impl Totals {
             |entry: &&mut (Outcome, Option<u16>, u64)| (entry.0, entry.1) == (outcome, status);
         if let Some(entry) = self.requests.iter_mut().find(known) {
             entry.2 += 1;
-        } else if status.is_none() || self.requests.len() < MAX_STATUSES {
+        } else if status.is_none() || self.statuses() < MAX_STATUSES {
             self.requests.push((outcome, status, 1));
         } else {
             self.statuses_dropped += 1;
             self.count_request(outcome, None);
         }
+    }
+
+    /// Entries with a status.
+    fn statuses(&self) -> usize {
+        let mut with = 0;
+        for (_, status, _) in &self.requests {
+            with += usize::from(status.is_some());
+        }
+        with
     }
 
     fn count_tokens(&mut self, record: &RequestRecord) {
@@ -127,7 +190,33 @@ impl Totals {
         &self.histograms[slot(measure)]
     }
 
-    /// Records by outcome and, where a response head came, HTTP status.
+    /// The histogram of `measure` with what is counted beside it.
+    #[must_use]
+    pub fn distribution(&self, measure: Measure) -> Distribution<'_> {
+        Distribution {
+            histogram: self.histogram(measure),
+            limits: self.bounds.at(measure),
+            held: &self.held[slot(measure)],
+            exemplars: self.exemplars(measure),
+        }
+    }
+
+    /// Requests that stand for the values of `measure`; none where none are kept of it.
+    #[must_use]
+    pub fn exemplars(&self, measure: Measure) -> &Exemplars {
+        const NONE: &Exemplars = &Exemplars::NONE;
+        let place = WITH_EXEMPLARS.into_iter().position(|of| of == measure);
+        place.map_or(NONE, |place| &self.exemplars[place])
+    }
+
+    /// Good requests by objective.
+    #[must_use]
+    pub const fn slo(&self) -> &SloTotals {
+        &self.slo
+    }
+
+    /// Records by outcome and, where a response head came, HTTP status. What can be foreseen is
+    /// there from the start, at 0.
     pub fn requests(&self) -> impl Iterator<Item = (Outcome, Option<u16>, u64)> + '_ {
         self.requests.iter().copied()
     }
@@ -201,6 +290,12 @@ impl Totals {
         self.replaced
     }
 
+    /// When the last `ok` request ended.
+    #[must_use]
+    pub const fn last_success(&self) -> Option<MonoTime> {
+        self.last_success
+    }
+
     /// How well its bytes could be timed, and what was odd about them.
     #[must_use]
     pub const fn wire(&self) -> &WireTotals {
@@ -234,10 +329,16 @@ impl Totals {
     }
 }
 
-impl Default for Totals {
-    fn default() -> Self {
-        Self::new()
-    }
+/// What can be foreseen, at 0: a counter that appears with its first event hides that event from
+/// `rate` and `increase`. What fails with a status is not foreseen, since that may be any.
+fn expected() -> Vec<(Outcome, Option<u16>, u64)> {
+    // One entry per outcome without a status may come on top.
+    let mut requests = Vec::with_capacity(MAX_STATUSES + Outcome::ALL.len());
+    let foreseen = Outcome::ALL
+        .into_iter()
+        .filter(|outcome| *outcome != Outcome::HttpStatus);
+    requests.extend(foreseen.map(|outcome| (outcome, outcome.usual_status(), 0)));
+    requests
 }
 
 /// Where `measure` stands in [`Measure::ALL`], which is in the order of declaration.

@@ -18,7 +18,7 @@ use tokio_util::task::TaskTracker;
 use super::aside::{Asking, page_at, page_elsewhere};
 use super::dispatch::{Dispatch, PhasePlan, Rules, Shared, Stop, Supply};
 use super::exporters::{self, ExporterTask, Otlp};
-use super::feed::{Feed, FeedTask, FileReader, Making, Timing};
+use super::feed::{Feed, FeedTask, FileReader, FromFile, Making, Timing};
 use super::join::{Join, Known};
 use super::lanes::{Lane, Lanes, Load};
 use super::ledger::Ledger;
@@ -33,7 +33,7 @@ use crate::config::{
 };
 use crate::control::{Governor, Slots};
 use crate::load::workload::{Measure, Sources, Tokenizer, Workload};
-use crate::measurement::{Phase, RequestRecord, Stream, TraceIds};
+use crate::measurement::{Phase, RequestRecord, Slo, Stream, TraceIds};
 use crate::scrape::Poll;
 use crate::telemetry::SelfMetrics;
 use crate::transport::Connect;
@@ -68,9 +68,14 @@ pub(super) fn unseeded() -> Sources {
     }
 }
 
-/// The same, for the prompts of a file.
-pub(super) fn unseeded_file() -> (u64, Sources, StdRng) {
-    (draw_seed(), unseeded(), rand::make_rng())
+/// The same, for the prompts of a file, counted by `measure`.
+pub(super) fn unseeded_file(measure: Measure) -> FromFile {
+    FromFile {
+        seed: draw_seed(),
+        sources: unseeded(),
+        order: rand::make_rng(),
+        measure,
+    }
 }
 
 /// Ids of a request outside any run.
@@ -127,9 +132,11 @@ impl App {
             tokenizers: &tokenizers,
         };
         let ledgers = dispatches.iter().map(|dispatch| dispatch.ledger.clone());
-        let (join, exporters, otlp) = joining.stage(ledgers.collect())?;
+        let instance = format!("{:032x}", rand::random::<u128>());
+        let (join, exporters, otlp) = joining.stage(ledgers.collect(), &instance)?;
         Ok(Self {
             command,
+            instance,
             polls: polls(&config, (anchor, &own))?,
             streams: plans.iter().map(|plan| Arc::clone(&plan.stream)).collect(),
             anchor,
@@ -177,6 +184,12 @@ fn shared(
     }
 }
 
+/// Which requests have a span that leaves the program, if any has.
+fn exported_spans(config: &Config) -> Option<TraceSampling> {
+    let otlp = config.export.otlp.as_ref()?;
+    otlp.traces.as_ref().map(|_| otlp.sampling)
+}
+
 /// Which requests are traced: all, unless OTLP says otherwise.
 fn sampling(config: &Config) -> TraceSampling {
     let otlp = config.export.otlp.as_ref();
@@ -212,7 +225,11 @@ struct Joining<'j> {
 
 impl Joining<'_> {
     /// The stage, and the exporters behind it.
-    fn stage(&self, ledgers: Vec<Ledger>) -> anyhow::Result<(Join, Vec<ExporterTask>, Otlp)> {
+    fn stage(
+        &self,
+        ledgers: Vec<Ledger>,
+        instance: &str,
+    ) -> anyhow::Result<(Join, Vec<ExporterTask>, Otlp)> {
         let Self {
             config, outputs, ..
         } = self;
@@ -221,11 +238,10 @@ impl Joining<'_> {
             .iter()
             .map(|plan| (Arc::clone(&plan.stream), rules(plan.probe)))
             .collect();
-        let instance = format!("{:032x}", rand::random::<u128>());
         let parts = exporters::Parts {
             anchor: self.anchor,
             own: self.own,
-            instance: &instance,
+            instance,
             rules: &rules,
         };
         let built = exporters::build(&config.export, outputs, &parts)?;
@@ -234,7 +250,9 @@ impl Joining<'_> {
         let join = Join {
             anchor: self.anchor,
             live: Arc::new(Mutex::new(Live::new(rules, config.targets.len()))),
-            summary: outputs.summary.then(|| SummaryBuilder::new(&streams)),
+            summary: outputs
+                .summary
+                .then(|| SummaryBuilder::new(&streams).held_to(slo_of_all(&config.probes))),
             known: targets
                 .map(|target| known(target, &config.probes))
                 .collect(),
@@ -242,6 +260,7 @@ impl Joining<'_> {
             events: built.otlp.events.clone(),
             reach: Reach::new(config.targets.len()),
             ledgers,
+            exported_spans: exported_spans(config),
             tokenizers: self.tokenizers.clone(),
         };
         Ok((join, built.tasks, built.otlp))
@@ -324,8 +343,8 @@ impl Parts<'_> {
             seeded: seeded(self.seed, stream, 1),
             fresh: rand::make_rng(),
         };
+        let measure = measure(probe, target, tokenizer)?;
         let Some(file) = probe.workload.file() else {
-            let measure = measure(probe, target, tokenizer)?;
             let is_slow = matches!(measure, Measure::Exact(_));
             let workload = Workload::new(&probe.workload, measure, sources);
             if is_slow && !probe.workload.has_contexts() {
@@ -341,8 +360,13 @@ impl Parts<'_> {
             }),
             pauses: file.pauses,
         };
-        let order = seeded(self.seed, stream, 1 << 10);
-        let reader = FileReader::open(file, timing, (self.seed, sources, order))?;
+        let with = FromFile {
+            seed: self.seed,
+            sources,
+            order: seeded(self.seed, stream, 1 << 10),
+            measure,
+        };
+        let reader = FileReader::open(file, timing, with)?;
         reader.tell();
         let (feed, task) = Feed::begin(reader)?;
         Ok((Supply::read(feed), task))
@@ -378,10 +402,19 @@ fn replies(probe: &ProbeConfig) -> Replies {
     file.map(|file| file.replies).unwrap_or_default()
 }
 
+/// What all requests of a run are held to: nothing, where there are several probes.
+const fn slo_of_all(probes: &[ProbeConfig]) -> Slo {
+    match probes {
+        [only] => only.slo,
+        _ => Slo::NONE,
+    }
+}
+
 const fn rules(probe: &ProbeConfig) -> StreamRules {
     StreamRules {
         stall: probe.stall,
         total: probe.limits.total,
+        slo: probe.slo,
     }
 }
 

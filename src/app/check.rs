@@ -15,8 +15,8 @@ use crate::client::{Call, Cancel, Client};
 use crate::clock::TimeAnchor;
 use crate::config::{Config, PromptFile};
 use crate::export::record::{RecordOptions, to_json_line};
-use crate::load::workload::{Prompt, Workload};
-use crate::measurement::{Observed, RequestRecord, StallRule};
+use crate::load::workload::{Measure, Prompt, Workload};
+use crate::measurement::{LengthMode, Observed, Outcome, RequestRecord, StallRule};
 use crate::telemetry::SelfMetrics;
 use crate::transport::Connect;
 
@@ -36,6 +36,9 @@ pub struct CheckedRequest {
     pub observed: Observed,
     /// The stall rule of its probe.
     pub stall: StallRule,
+    /// Whether the server refused it for asking for an answer of exactly so many tokens: the same
+    /// request without that was answered.
+    pub refuses_length: bool,
 }
 
 impl CheckedRequest {
@@ -115,13 +118,16 @@ pub async fn check_target(
     let mut requests = Vec::new();
     for (plan, client) in plans.iter().zip(&clients) {
         let tokenizer = tokenizer.as_ref();
+        let measure = measure(plan.probe, (target_index, target), tokenizer)?;
         let prompt = if let Some(file) = plan.probe.workload.file() {
-            first_prompt(file).await?
+            first_prompt(file, measure).await?
         } else {
-            let measure = measure(plan.probe, (target_index, target), tokenizer)?;
             Workload::new(&plan.probe.workload, measure, unseeded()).prompt(None)
         };
-        let mut observed = ask(plan, (client, prompt), anchor, &ring).await;
+        let mut observed = ask(plan, (client, prompt.clone()), anchor, &ring).await;
+        let refuses_length = is_refused(&observed.record)
+            && plan.stream.length == LengthMode::Exact
+            && answers_without_length(plan, (&connect, prompt), anchor, &ring).await?;
         recount(
             tokenizer.map(|tokenizer| &**tokenizer),
             &mut observed.record,
@@ -129,9 +135,34 @@ pub async fn check_target(
         requests.push(CheckedRequest {
             observed,
             stall: plan.probe.stall,
+            refuses_length,
         });
     }
     Ok(Some(Checked { model, requests }))
+}
+
+/// Whether the server did not like what was asked.
+fn is_refused(record: &RequestRecord) -> bool {
+    matches!(record.http_status, Some(400 | 422))
+}
+
+/// Whether the server answers the request of `plan` if its length is a limit only.
+async fn answers_without_length(
+    plan: &StreamPlan<'_>,
+    (connect, prompt): (&Arc<dyn Connect>, Prompt),
+    anchor: TimeAnchor,
+    ring: &SampleRing,
+) -> anyhow::Result<bool> {
+    let mut target = plan.target.clone();
+    target.request.exact_length = false;
+    let plan = StreamPlan {
+        target: &target,
+        stream: Arc::clone(&plan.stream),
+        ..*plan
+    };
+    let client = plan.client(Arc::clone(connect), anchor)?;
+    let observed = ask(&plan, (&client, prompt), anchor, ring).await;
+    Ok(observed.record.outcome == Outcome::Ok)
 }
 
 /// One request of the stream of `plan`.
@@ -165,23 +196,23 @@ pub fn check_files(config: &Config) -> anyhow::Result<()> {
         .iter()
         .filter_map(|probe| probe.workload.file())
     {
-        begun(file)?;
+        begun(file, Measure::default())?;
     }
     Ok(())
 }
 
-fn begun(file: &PromptFile) -> anyhow::Result<Feed> {
+fn begun(file: &PromptFile, measure: Measure) -> anyhow::Result<Feed> {
     let timing = Timing {
         replay: None,
         pauses: file.pauses,
     };
-    let reader = FileReader::open(file, timing, unseeded_file())?;
+    let reader = FileReader::open(file, timing, unseeded_file(measure))?;
     Ok(Feed::begin(reader)?.0)
 }
 
 /// What the file of a probe sends first.
-async fn first_prompt(file: &PromptFile) -> anyhow::Result<Prompt> {
-    let mut feed = begun(file)?;
+async fn first_prompt(file: &PromptFile, measure: Measure) -> anyhow::Result<Prompt> {
+    let mut feed = begun(file, measure)?;
     let script = feed.next().await;
     let step = script.and_then(|mut script| script.steps.pop_front());
     Ok(step.context("a feed that began has a first turn")?.prompt)

@@ -12,7 +12,7 @@ use crate::clock::{MonoTime, TimeAnchor};
 use crate::config::Config;
 use crate::control::{Governor, Slots};
 use crate::export::catalog::{self, Metric};
-use crate::export::prometheus::Gauge;
+use crate::export::prometheus::{Gauge, labels_of};
 use crate::measurement::Sample;
 use crate::web::{Exposure, RunInfo, SurfaceState, router};
 
@@ -54,6 +54,7 @@ impl App {
             governor: Arc::clone(&self.shared.governor),
             slots: slots_by_name(&self.config, &self.slots),
             live: Arc::clone(&self.live),
+            instance: self.instance.clone(),
             max_ages: self.join.known.iter().map(|known| known.max_age).collect(),
         };
         Arc::new(move || reader.read())
@@ -72,13 +73,15 @@ struct Reader {
     /// Per target, in the order of targets.
     slots: Vec<(String, Slots)>,
     live: Arc<Mutex<Live>>,
+    /// What tells this run from others of its kind.
+    instance: String,
     /// How old a server's state may be, per target.
     max_ages: Vec<Duration>,
 }
 
 impl Reader {
     fn read(&self) -> Vec<Gauge> {
-        let mut gauges = Vec::new();
+        let mut gauges = vec![target_info(&self.instance)];
         let mut add = |metric: &'static Metric, target: Option<&str>, value: Option<f64>| {
             if let Some(value) = value {
                 let labels = target
@@ -136,7 +139,26 @@ impl Reader {
             None,
             used.tokens_limit.map(count),
         );
+        gauges.extend(self.last_successes());
         gauges
+    }
+
+    /// When each stream last had a good answer; absent before the first.
+    fn last_successes(&self) -> Vec<Gauge> {
+        let wall = self.anchor.wall();
+        let live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = live.streams().iter().filter_map(|stream| {
+            let at = wall.unix_ns(stream.totals().last_success()?);
+            let labels = labels_of(stream.stream()).into_iter();
+            Some(Gauge {
+                metric: &catalog::LAST_SUCCESS,
+                labels: labels
+                    .map(|(name, value)| (name, value.into_owned()))
+                    .collect(),
+                value: Duration::from_nanos(at).as_secs_f64(),
+            })
+        });
+        known.collect()
     }
 
     /// The newest state of each target, and how old it may be.
@@ -144,6 +166,20 @@ impl Reader {
         let live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
         let ages = self.max_ages.iter().copied();
         live.samples().iter().copied().zip(ages).collect()
+    }
+}
+
+/// What all metrics of this run are of: the resource of its spans.
+fn target_info(instance: &str) -> Gauge {
+    let labels = [
+        ("service_name", "tokencanary"),
+        ("service_version", env!("CARGO_PKG_VERSION")),
+        ("service_instance_id", instance),
+    ];
+    Gauge {
+        metric: &catalog::TARGET_INFO,
+        labels: labels.map(|(name, value)| (name, value.to_owned())).into(),
+        value: 1.0,
     }
 }
 

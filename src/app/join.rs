@@ -10,7 +10,7 @@ use tokio::time::{MissedTickBehavior, interval};
 
 use super::ledger::Ledger;
 use super::tokenizers::{Tokenizers, recount};
-use crate::aggregate::{Kept, Live, Reach, SampleRing, Summary, SummaryBuilder};
+use crate::aggregate::{ExportedSpan, Kept, Live, Reach, SampleRing, Summary, SummaryBuilder};
 use crate::clock::TimeAnchor;
 use crate::config::TraceSampling;
 use crate::export::offer;
@@ -75,6 +75,8 @@ pub(super) struct Join {
     pub(super) events: Option<Events>,
     pub(super) reach: Reach,
     pub(super) ledgers: Vec<Ledger>,
+    /// Which records have a span that leaves the program, if any has.
+    pub(super) exported_spans: Option<TraceSampling>,
     /// Per target, in the order of targets.
     pub(super) tokenizers: Tokenizers,
 }
@@ -129,7 +131,20 @@ impl Join {
         for outlet in &self.outlets {
             outlet.give(Arc::clone(&observed)).await;
         }
-        self.live().observe(observed);
+        let span = self.exported_span(&observed.record);
+        self.live().observe(observed, span);
+    }
+
+    /// The span of `record`, if it leaves the program.
+    fn exported_span(&self, record: &RequestRecord) -> Option<ExportedSpan> {
+        if Kept::of(record, &self.exported_spans?) == Kept::Not {
+            return None;
+        }
+        let ended = record.timeline.end.unwrap_or(record.timeline.intended);
+        Some(ExportedSpan {
+            ids: record.ids,
+            unix_ns: self.anchor.wall().unix_ns(ended),
+        })
     }
 
     /// Tells of what went wrong, and of a target that is gone or back.

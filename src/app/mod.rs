@@ -9,6 +9,7 @@ mod build;
 mod check;
 mod discover;
 mod dispatch;
+pub mod drill;
 mod exporters;
 mod feed;
 mod gauges;
@@ -97,6 +98,8 @@ pub struct Outputs {
 /// A run that is built and has not begun.
 pub struct App {
     command: &'static str,
+    /// What tells this run from others of its kind.
+    instance: String,
     anchor: TimeAnchor,
     seed: u64,
     measuring: Handle,

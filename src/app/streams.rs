@@ -12,7 +12,7 @@ use hyper::header::{HeaderName, HeaderValue};
 use crate::client::{Client, ClientSetup, Protocol};
 use crate::clock::TimeAnchor;
 use crate::config::{BaseUrl, Config, ProbeConfig, TargetConfig, TlsConfig};
-use crate::measurement::{CacheMode, Stream, StreamId};
+use crate::measurement::{CacheMode, LengthMode, Stream, StreamId};
 use crate::transport::{Connect, Endpoint, EndpointError};
 
 /// What the operator wrote about a target cannot be used, as it turned out when its parts were
@@ -88,6 +88,11 @@ fn stream(
         api: target.api,
         cache,
         connection: probe.connection,
+        length: if target.api.takes_exact_length() && target.request.exact_length {
+            LengthMode::Exact
+        } else {
+            LengthMode::Advisory
+        },
         streaming: probe.streaming && target.api.can_stream(),
         closed_loop: probe.is_closed_loop(),
         model: model.map_or_else(Default::default, Into::into),

@@ -55,7 +55,7 @@ pub(super) fn measure(
     });
     let count = match &probe.workload.source {
         PromptSource::Synthetic(synthetic) => synthetic.count,
-        PromptSource::File(_) => Counting::Auto,
+        PromptSource::File(file) => file.count,
     };
     match (count, of_file) {
         (Counting::Auto | Counting::Tokenizer, Some(tokenizer)) => {

@@ -7,6 +7,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::bench_prompt::FileTexts;
 use crate::app::{Look, look};
 use crate::config::{
     Arrivals, CacheModes, Pauses, PhaseConfig, PromptFile, PromptSource, Replay, Replies, Sampling,
@@ -35,7 +36,7 @@ pub(super) enum Answers {
 }
 
 /// Flags that say what prompts of our own making are like.
-const NOT_BESIDE: [&str; 20] = [
+const NOT_BESIDE: [&str; 19] = [
     "isl",
     "isl_stddev",
     "osl_stddev",
@@ -44,7 +45,6 @@ const NOT_BESIDE: [&str; 20] = [
     "prompt_style",
     "cache",
     "cache_salt",
-    "prompt_count",
     "system_prompt",
     "shared_system_prompt_length",
     "user_context_prompt_length",
@@ -146,16 +146,16 @@ impl Input {
         self.path.is_some()
     }
 
-    /// The file these flags name, if they do. `osl` are the output tokens where a row does not
-    /// say; `is_paced` if other flags say when requests are due.
+    /// The file these flags name, if they do, with texts as `texts` says; `is_paced` if other
+    /// flags say when requests are due.
     pub(super) fn chosen(
         &self,
-        (osl, is_paced): (Option<u32>, bool),
+        (texts, is_paced): (FileTexts, bool),
     ) -> Result<Option<Chosen>, String> {
         let Some(path) = &self.path else {
             return Ok(None);
         };
-        let file = self.file(path.clone(), osl);
+        let file = self.file(path.clone(), texts);
         let Look {
             format,
             reason,
@@ -230,7 +230,7 @@ impl Input {
         Some(format!("{flag}: given\n  wanted: {wanted}\n  hint: {hint}"))
     }
 
-    fn file(&self, path: PathBuf, osl: Option<u32>) -> PromptFile {
+    fn file(&self, path: PathBuf, texts: FileTexts) -> PromptFile {
         let mut pauses = Pauses {
             ratio: self.session_delay_ratio.unwrap_or(1.0),
             cap: self.inter_turn_delay_cap_seconds,
@@ -247,7 +247,8 @@ impl Input {
                 Order::Shuffle => Sampling::Shuffle,
             }),
             skip_bad_rows: self.skip_bad_rows,
-            output_tokens: osl,
+            output_tokens: texts.output_tokens,
+            count: texts.count,
             replies: match self.replies {
                 Answers::Live => Replies::Live,
                 Answers::Recorded => Replies::Recorded,

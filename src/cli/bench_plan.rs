@@ -4,16 +4,17 @@
 
 use std::time::Duration;
 
+use super::bench_goodput::Goodput;
 use super::bench_input::{Chosen, Input};
 use super::bench_load::Shape;
-use super::bench_prompt::Prompts;
+use super::bench_prompt::{FileTexts, Prompts};
 use crate::app::Extent;
 use crate::config::{
     Balance, BaseUrl, Config, DEFAULT_STALL, ExportConfig, GovernorConfig, Limits, NetworkConfig,
     PhaseConfig, ProbeConfig, RequestConfig, Secret, ServerMetrics, TargetConfig, WhenFull,
     WorkloadConfig, wrong_path,
 };
-use crate::measurement::{Api, ConnectionPolicy};
+use crate::measurement::{Api, ConnectionPolicy, Slo};
 
 /// When a request is given up.
 const TOTAL: Duration = Duration::from_mins(10);
@@ -86,6 +87,8 @@ pub(super) struct Load {
     pub(super) input: Input,
     #[command(flatten)]
     pub(super) prompts: Prompts,
+    #[command(flatten)]
+    pub(super) goodput: Goodput,
     /// Seed of arrivals and prompts; drawn and printed if absent.
     #[arg(long, value_name = "N")]
     pub(super) random_seed: Option<u64>,
@@ -162,7 +165,7 @@ impl Load {
         let streaming = self.is_streaming();
         let mut phases = self.shape.phases(streaming)?;
         let paced = self.shape.is_paced();
-        let chosen = self.input.chosen((self.osl_of_file()?, paced))?;
+        let chosen = self.input.chosen((self.texts_of_file()?, paced))?;
         if let Some(chosen) = &chosen {
             chosen.apply(&mut phases, (self.shape.has_end(), self.shape.concurrency))?;
         }
@@ -171,12 +174,16 @@ impl Load {
             None => self.prompts.workload()?,
         };
         let in_flight = Shape::in_flight(&phases);
+        let slo = self.goodput.slo(streaming)?;
         Ok(Plan {
             config: Config {
                 seed: self.random_seed,
                 drain: Duration::from_secs(4),
                 targets: vec![self.target(urls)],
-                probes: vec![self.probe(phases, workload)],
+                probes: vec![ProbeConfig {
+                    slo,
+                    ..self.probe(phases, workload)
+                }],
                 governor: GovernorConfig {
                     requests_per_day: None,
                     tokens_per_day: None,
@@ -196,12 +203,12 @@ impl Load {
         })
     }
 
-    /// Output tokens that are asked for where the row of a file does not say.
-    fn osl_of_file(&self) -> Result<Option<u32>, String> {
+    /// What is said of the texts of a file, if there is one.
+    fn texts_of_file(&self) -> Result<FileTexts, String> {
         if self.input.is_given() {
-            self.prompts.fixed_osl()
+            self.prompts.of_file()
         } else {
-            Ok(None)
+            Ok(FileTexts::default())
         }
     }
 
@@ -297,6 +304,7 @@ impl Load {
                 total: TOTAL,
             },
             stall: DEFAULT_STALL,
+            slo: Slo::NONE,
         }
     }
 }

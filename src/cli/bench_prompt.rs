@@ -31,6 +31,15 @@ pub(super) enum Cache {
     Paired,
 }
 
+/// What is said of texts that stand for the lengths and blocks of a file.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct FileTexts {
+    /// Output tokens to ask for where a row does not say.
+    pub(super) output_tokens: Option<u32>,
+    /// How their tokens are counted.
+    pub(super) count: Counting,
+}
+
 /// How tokens are counted before a prompt is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum Count {
@@ -200,20 +209,10 @@ impl Prompts {
                 "--isl: prompts of at most {longest} tokens\n  wanted: more than {WARM_TAIL} for warm ones\n  hint: the last 16 tokens of a warm prompt are always new"
             ));
         }
-        if self.prompt_count == Count::Tokenizer && self.tokenizer.is_none() {
-            return Err(
-                "--prompt-count: `tokenizer` without one\n  wanted: `--tokenizer FILE` beside it"
-                    .to_owned(),
-            );
-        }
+        let count = self.counting()?;
         let synthetic = Synthetic {
             style: self.prompt_style,
-            count: match self.prompt_count {
-                Count::Auto => Counting::Auto,
-                Count::Words => Counting::Words,
-                Count::Tokenizer => Counting::Tokenizer,
-                Count::Server => Counting::Server,
-            },
+            count,
             system: self.system(),
             prefixes: self.prefixes(),
             context_tokens: self.user_context_prompt_length,
@@ -232,15 +231,44 @@ impl Prompts {
         })
     }
 
-    /// Output tokens to ask for where a file does not say: a number.
-    pub(super) fn fixed_osl(&self) -> Result<Option<u32>, String> {
-        match &self.osl {
-            None => Ok(None),
-            Some(Lengths::Fixed(tokens)) => Ok(Some(*tokens)),
-            Some(lengths) => Err(format!(
-                "--osl: `{lengths}` beside `--input-file`\n  wanted: a number of tokens"
-            )),
+    /// What is said of the texts of a file.
+    pub(super) fn of_file(&self) -> Result<FileTexts, String> {
+        let output_tokens = match &self.osl {
+            None => None,
+            Some(Lengths::Fixed(tokens)) => Some(*tokens),
+            Some(lengths) => {
+                return Err(format!(
+                    "--osl: `{lengths}` beside `--input-file`\n  wanted: a number of tokens"
+                ));
+            }
+        };
+        let count = self.counting()?;
+        if count == Counting::Server {
+            return Err(
+                "--prompt-count: `server` beside `--input-file`\n  wanted: `auto`, `words` or `tokenizer`"
+                    .to_owned(),
+            );
         }
+        Ok(FileTexts {
+            output_tokens,
+            count,
+        })
+    }
+
+    /// How tokens are counted before a prompt is sent.
+    fn counting(&self) -> Result<Counting, String> {
+        if self.prompt_count == Count::Tokenizer && self.tokenizer.is_none() {
+            return Err(
+                "--prompt-count: `tokenizer` without one\n  wanted: `--tokenizer FILE` beside it"
+                    .to_owned(),
+            );
+        }
+        Ok(match self.prompt_count {
+            Count::Auto => Counting::Auto,
+            Count::Words => Counting::Words,
+            Count::Tokenizer => Counting::Tokenizer,
+            Count::Server => Counting::Server,
+        })
     }
 
     /// What counts tokens locally.

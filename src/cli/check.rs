@@ -103,7 +103,13 @@ fn problems(config: &Config, index: usize, checked: &Checked) -> Vec<String> {
             _ => format!("urls[{position}]"),
         };
         let at = format!("targets[{index}].{key}: `{url}`");
-        problems.extend(failure(&at, &target.name, request));
+        if request.refuses_length {
+            problems.push(format!(
+                "targets[{index}].request.exact_length: `true`: the server refuses a request that asks for an answer of exactly so many tokens, and takes the same one without\n  wanted: `false`\n  hint: answers may then be shorter than asked; their streams are marked `length: advisory`"
+            ));
+        } else {
+            problems.extend(failure(&at, &target.name, request));
+        }
     }
     let answered = |one: &CheckedRequest| one.observed.record.outcome == Outcome::Ok;
     if let Some(error) = &checked.model

@@ -16,7 +16,7 @@ use crate::config::{
     NetworkConfig, PhaseConfig, ProbeConfig, RequestConfig, ServerMetrics, TargetConfig, WhenFull,
     WorkloadConfig,
 };
-use crate::measurement::{Api, CacheMode, ConnectionPolicy};
+use crate::measurement::{Api, CacheMode, ConnectionPolicy, Slo, SloLimit, SloMetric};
 
 /// The port of the page, if it is free.
 const PAGE: u16 = 9464;
@@ -127,6 +127,13 @@ fn config(simulated: SocketAddr, seed: u64) -> anyhow::Result<Config> {
     })
 }
 
+const fn at_most(ms: u64, objective: f64) -> SloLimit {
+    SloLimit {
+        at_most: Duration::from_millis(ms),
+        objective: Some(objective),
+    }
+}
+
 fn probe(name: &str, rate: f64, (input, output): (u32, u32), cache: CacheMode) -> ProbeConfig {
     ProbeConfig {
         name: name.to_owned(),
@@ -138,5 +145,9 @@ fn probe(name: &str, rate: f64, (input, output): (u32, u32), cache: CacheMode) -
         workload: WorkloadConfig::synthetic(input, Some(output), cache),
         limits: Limits::PROBE,
         stall: DEFAULT_STALL,
+        slo: Slo::NONE
+            .with_limit(SloMetric::Ttft, at_most(500, 0.95))
+            .with_limit(SloMetric::Itl, at_most(50, 0.95))
+            .with_success(0.99),
     }
 }

@@ -10,6 +10,7 @@
 
 mod bench;
 mod bench_files;
+mod bench_goodput;
 mod bench_input;
 mod bench_load;
 mod bench_plan;
@@ -17,6 +18,12 @@ mod bench_prompt;
 mod bench_warm_up;
 mod check;
 mod demo;
+mod drill;
+mod generate;
+mod generate_dashboards;
+mod generate_kubernetes;
+mod generate_metrics_reference;
+mod generate_rules;
 mod record_dir;
 mod run;
 mod signals;
@@ -59,10 +66,15 @@ enum Command {
     Check(check::Args),
     /// One-shot benchmark of one server.
     Bench(Box<bench::Args>),
+    /// Rehearse: make a simulated server slower and follow it to the alert, through a real
+    /// Prometheus and a real Alertmanager.
+    Drill(drill::Args),
     /// The simulated inference server on its own.
     Simulate(simulate::SimulateArgs),
     /// Look at trace files, and make others of them.
     Trace(trace::Args),
+    /// Files for other programs: rules, boards, Kubernetes objects, the table of metrics.
+    Generate(generate::Args),
 }
 
 impl Command {
@@ -71,7 +83,12 @@ impl Command {
         match self {
             Self::Run(args) => Some(args.config()),
             Self::Check(args) => Some(args.config()),
-            Self::Demo(_) | Self::Bench(_) | Self::Simulate(_) | Self::Trace(_) => None,
+            Self::Generate(args) => args.config(),
+            Self::Demo(_)
+            | Self::Bench(_)
+            | Self::Drill(_)
+            | Self::Simulate(_)
+            | Self::Trace(_) => None,
         }
     }
 }
@@ -136,8 +153,10 @@ pub fn main() -> ExitCode {
         Command::Run(args) => run::run(&args),
         Command::Check(args) => check::run(&args),
         Command::Bench(args) => bench::run(&args),
+        Command::Drill(args) => drill::run(&args),
         Command::Simulate(args) => simulate::run(&args),
         Command::Trace(args) => trace::run(&args),
+        Command::Generate(args) => generate::run(&args),
     };
     match ended {
         Ok(exit) => exit.into(),

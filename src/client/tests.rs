@@ -19,8 +19,8 @@ use crate::clock::{MonoTime, TimeAnchor};
 use crate::config::{BaseUrl, Limits, NetworkConfig, RequestConfig};
 use crate::load::workload::Prompt;
 use crate::measurement::{
-    Api, CacheMode, ConnectionPolicy, Note, Outcome, RequestRecord, Stream, StreamId, TokenSource,
-    TraceIds,
+    Api, CacheMode, ConnectionPolicy, LengthMode, Note, Outcome, RequestRecord, Stream, StreamId,
+    TokenSource, TraceIds,
 };
 use crate::transport::{Connect, ConnectError, Endpoint, Opened, Opening, Progress, Wire};
 
@@ -127,6 +127,7 @@ async fn exchange(scripts: Vec<Script>, setup: Setup) -> Vec<RequestRecord> {
         api: Api::Chat,
         cache: CacheMode::Cold,
         connection: ConnectionPolicy::Pooled,
+        length: LengthMode::Exact,
         streaming: setup.streaming,
         closed_loop: false,
         model: OnceLock::new(),

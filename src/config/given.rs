@@ -232,12 +232,33 @@ impl<'a> Given<'a> {
         if unit != "%" {
             return Err(Refusal::new(Problem::WrongUnit));
         }
-        let share = decimal(number)? / 100.0;
+        let share = hundredths(number)?;
         if share > 0.0 && share <= 1.0 {
             Ok(share)
         } else {
             Err(Refusal::new(Problem::OutOfRange).wanted("above `0%`, at most `100%`"))
         }
+    }
+
+    /// A limit and the share of requests that are to hold it, written `500ms at p95`.
+    pub(super) fn limit(&self, range: RangeInclusive<Duration>) -> Read<(Duration, f64)> {
+        let text = match self.value {
+            Value::Num(_, number) => {
+                return Err(Refusal::new(Problem::WrongUnit)
+                    .hint(format!("write `{}ms at p95`", number_text(*number))));
+            }
+            _ => self.text()?,
+        };
+        let Some((span, objective)) = text.split_once(" at ") else {
+            return Err(Refusal::new(Problem::NotUnderstood)
+                .hint("say what share of requests is to hold it, as in `at p95`"));
+        };
+        let span = Value::from(span.trim());
+        let span = Given {
+            value: &span,
+            untyped: self.untyped,
+        };
+        Ok((span.duration(range)?, quantile(objective.trim())?))
     }
 
     /// A plain number.
@@ -317,6 +338,28 @@ fn decimal(text: &str) -> Read<f64> {
     match text.parse::<f64>() {
         Ok(number) if plain && number.is_finite() => Ok(number),
         _ => Err(Refusal::new(Problem::NotUnderstood)),
+    }
+}
+
+/// A hundredth of a decimal number, to the last digit: `99.9` is the double nearest to 0.999.
+fn hundredths(number: &str) -> Read<f64> {
+    decimal(number)?;
+    format!("{number}e-2")
+        .parse()
+        .map_err(|_| Refusal::new(Problem::NotUnderstood))
+}
+
+/// A quantile, written `p95` or `p99.9`; neither none nor all.
+fn quantile(text: &str) -> Read<f64> {
+    let Some(number) = text.strip_prefix('p') else {
+        return Err(Refusal::new(Problem::NotUnderstood)
+            .hint("the objective is a quantile, as in `at p95`"));
+    };
+    let share = hundredths(number)?;
+    if share > 0.0 && share < 1.0 {
+        Ok(share)
+    } else {
+        Err(Refusal::new(Problem::OutOfRange).wanted("an objective above `p0`, below `p100`"))
     }
 }
 

@@ -49,7 +49,6 @@ pub(super) const TOP: Table = Table {
         "alerts",
         "gpu",
         "node",
-        "slo",
         "dashboards",
     ],
 };
@@ -155,8 +154,12 @@ pub(super) const PROBE: Table = Table {
             "a section, as in `{ first_token: 10s, total: 60s }`",
         ),
         key("stall", "a section, as in `{ factor: 10, floor: 250ms }`"),
+        key(
+            "slo",
+            "a section, as in `{ ttft: 500ms at p95, success: 99% }`",
+        ),
     ],
-    later: &["slo", "expect", "quality", "priority"],
+    later: &["expect", "quality", "priority"],
 };
 
 pub(super) const ARRIVALS: Table = Table {
@@ -267,6 +270,20 @@ pub(super) const STALL: Table = Table {
     later: &[],
 };
 
+pub(super) const SLO: Table = Table {
+    at: "probes[].slo",
+    keys: &[
+        key("ttft", A_LIMIT),
+        key("ttfo", A_LIMIT),
+        key("itl", A_LIMIT),
+        key("service_time", A_LIMIT),
+        key("response_ttft", A_LIMIT),
+        key("response_time", A_LIMIT),
+        key("success", "a percentage, as in `99%`"),
+    ],
+    later: &["chunk_gap", "output_rate"],
+};
+
 pub(super) const GOVERNOR: Table = Table {
     at: "governor",
     keys: &[
@@ -323,6 +340,7 @@ pub(super) const NAME: &str = "1 to 64 letters, digits, `.`, `_` or `-`";
 /// The two ways to name a secret.
 pub(super) const SECRET: &str = "`{ env: NAME }` or `{ file: PATH }`";
 const A_PROCESS: &str = "a section, as in `{ process: poisson, rate: 0.2/s }`";
+const A_LIMIT: &str = "a limit and its objective, as in `500ms at p95`";
 const A_RAMP: &str = "a section, as in `{ over: 30s, shape: exponential }`";
 const IN_FLIGHT: &str = "a whole number from `1` to `100000`";
 const URL: &str = "a URL, as in `http://127.0.0.1:8000`";
@@ -330,7 +348,7 @@ const PEM_CERTIFICATES: &str = "the path of a PEM file with certificates";
 const PEM_KEY: &str = "the path of a PEM file with a private key";
 
 /// All sections, to say where a key that stands in the wrong place belongs.
-pub(super) const TABLES: [&Table; 32] = [
+pub(super) const TABLES: [&Table; 33] = [
     &TOP,
     &TARGET,
     &TLS,
@@ -352,6 +370,7 @@ pub(super) const TABLES: [&Table; 32] = [
     &AUDIO,
     &LIMITS,
     &STALL,
+    &SLO,
     &GOVERNOR,
     &EXPORT,
     &HTTP,

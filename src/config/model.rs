@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::{BaseUrl, OtlpConfig, PhaseConfig, WorkloadConfig};
-use crate::measurement::{Api, ConnectionPolicy, StallRule};
+use crate::measurement::{Api, ConnectionPolicy, Slo, StallRule};
 
 /// A whole configuration.
 #[derive(Debug, Clone, PartialEq)]
@@ -230,6 +230,8 @@ pub struct ProbeConfig {
     pub limits: Limits,
     /// When a chunk gap is a stall.
     pub stall: StallRule,
+    /// What is wanted of its requests.
+    pub slo: Slo,
 }
 
 impl ProbeConfig {

@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::Counting;
+
 /// A file of prompts, and what is done with it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PromptFile {
@@ -18,6 +20,8 @@ pub struct PromptFile {
     pub skip_bad_rows: bool,
     /// Output tokens to ask for where a row does not say.
     pub output_tokens: Option<u32>,
+    /// How the tokens of texts are counted that stand for what the file does not have.
+    pub count: Counting,
     /// Whose answers later turns of a conversation carry.
     pub replies: Replies,
     /// What becomes of pauses between turns.
@@ -35,6 +39,7 @@ impl PromptFile {
             sampling: None,
             skip_bad_rows: false,
             output_tokens: None,
+            count: Counting::default(),
             replies: Replies::default(),
             pauses: Pauses::default(),
         }

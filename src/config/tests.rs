@@ -8,10 +8,11 @@ use proptest::prelude::*;
 
 use super::load::read;
 use super::*;
-use crate::measurement::{Api, CacheMode, ConnectionPolicy};
+use crate::measurement::{Api, CacheMode, ConnectionPolicy, Slo};
 
 mod arrivals;
 mod otlp;
+mod slo;
 mod sources;
 mod targets;
 
@@ -74,6 +75,7 @@ fn what_is_left_out_holds_its_default() {
             workload: WorkloadConfig::synthetic(128, Some(64), CacheMode::Cold),
             limits: Limits::PROBE,
             stall: DEFAULT_STALL,
+            slo: Slo::NONE,
         }],
         governor: GovernorConfig {
             requests_per_day: Some(50_000),
@@ -302,7 +304,6 @@ fn what_is_planned_is_refused_and_not_ignored() {
             "governor.yield_when",
             with_probe(&format!("{GOOD}\ngovernor: {{ yield_when: {{}} }}")),
         ),
-        ("probes[0].slo", with_probe(&format!("{GOOD}\n  slo: {{}}"))),
         (
             "probes[0].expect",
             with_probe(&format!("{GOOD}\n  expect: {{}}")),

@@ -4,8 +4,9 @@ use std::sync::{Arc, OnceLock};
 
 use crate::clock::{MonoTime, WallAnchor};
 use crate::measurement::{
-    Api, CacheMode, Chunk, ConnectionPolicy, Observed, Outcome, RefusedReason, RequestError,
-    RequestRecord, StallRule, StateAt, Stream, StreamId, TokenCounts, TokenSource, TraceIds,
+    Api, CacheMode, Chunk, ConnectionPolicy, LengthMode, Observed, Outcome, RefusedReason,
+    RequestError, RequestRecord, StallRule, StateAt, Stream, StreamId, TokenCounts, TokenSource,
+    TraceIds,
 };
 use crate::telemetry::{ExportCounters, SelfMetrics};
 
@@ -47,6 +48,7 @@ fn stream(streaming: bool) -> Arc<Stream> {
         api: Api::Chat,
         cache: CacheMode::Cold,
         connection: ConnectionPolicy::Pooled,
+        length: LengthMode::Exact,
         streaming,
         closed_loop: false,
         model: OnceLock::new(),

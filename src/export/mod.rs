@@ -8,13 +8,17 @@
 //! |---|---|---|---|
 //! | `export` | `Exporter` | Prometheus, OTLP, files, Alertmanager, webhooks | compute a statistic |
 
+pub mod boards;
 pub mod catalog;
 mod feed;
 pub mod files;
 mod genai;
+pub mod kubernetes;
 pub mod otlp;
 pub mod prometheus;
 pub mod record;
+pub mod reference;
+pub mod rules;
 mod stall_rules;
 
 use std::sync::Arc;

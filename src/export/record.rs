@@ -13,8 +13,9 @@ use serde::{Serialize, Serializer};
 
 use crate::clock::{MonoTime, WallAnchor};
 use crate::measurement::{
-    Api, CacheMode, ClockSource, ConnectionPolicy, FirstChunk, Notes, Observed, Outcome, PhaseKind,
-    RefusedReason, RequestError, RequestRecord, StallRule, StateAt, TokenSource,
+    Api, CacheMode, ClockSource, ConnectionPolicy, FirstChunk, LengthMode, Notes, Observed,
+    Outcome, PhaseKind, RefusedReason, RequestError, RequestRecord, StallRule, StateAt,
+    TokenSource,
 };
 
 /// What the operator may choose about a line.
@@ -66,6 +67,7 @@ struct Line<'a> {
     api: Api,
     cache: CacheMode,
     connection: ConnectionPolicy,
+    length: Option<LengthMode>,
     reused: Option<bool>,
     replaced_connection: bool,
     refused_reason: Option<RefusedReason>,
@@ -180,6 +182,7 @@ impl<'a> Line<'a> {
             api: stream.api,
             cache: stream.cache,
             connection: stream.connection,
+            length: record.tokens.requested_output.map(|_| stream.length),
             reused: record.reused,
             replaced_connection: record.replaced_connection,
             refused_reason: record.refused,
@@ -338,7 +341,7 @@ mod tests {
             &streamed(),
             true,
             r#"{"schema":"tokencanary.request/1","sequence":17,"target":"qwen-prod","endpoint":"http://vllm.svc:8000","probe":"short-chat","model":"qwen",
-"api":"chat","cache":"cold","connection":"pooled","reused":true,"replaced_connection":false,"refused_reason":null,
+"api":"chat","cache":"cold","connection":"pooled","length":"exact","reused":true,"replaced_connection":false,"refused_reason":null,
 "trace_id":"0123456789abcdef0123456789abcdef","span_id":"00f067aa0ba902c8","request_id":"tokencanary-0123456789abcdef0123456789abcdef","clock":"user","merged_chunks":0,"notes":[],"lagged":false,
 "intended_unix_ns":1795953601000000000,"start_unix_ns":1795953601002250000,
 "waits_ms":{"slot":2.0,"schedule_lag":0.25,"read_lag":null},"phases_ms":{"dns":null,"connect":null,"tls":null},
@@ -357,7 +360,7 @@ mod tests {
             &refused(),
             true,
             r#"{"schema":"tokencanary.request/1","sequence":18,"target":"qwen-prod","endpoint":"http://vllm.svc:8000","probe":"short-chat","model":"qwen",
-"api":"chat","cache":"cold","connection":"pooled","reused":null,"replaced_connection":false,"refused_reason":"in_flight",
+"api":"chat","cache":"cold","connection":"pooled","length":null,"reused":null,"replaced_connection":false,"refused_reason":"in_flight",
 "trace_id":"0123456789abcdef0123456789abcdef","span_id":"00f067aa0ba902c9","request_id":"tokencanary-0123456789abcdef0123456789abcdef","clock":"user","merged_chunks":0,"notes":[],"lagged":false,
 "intended_unix_ns":1795953601000000000,"start_unix_ns":null,
 "waits_ms":{"slot":null,"schedule_lag":null,"read_lag":null},"phases_ms":{"dns":null,"connect":null,"tls":null},
@@ -376,7 +379,7 @@ mod tests {
             &no_connection(),
             false,
             r#"{"schema":"tokencanary.request/1","sequence":19,"target":"qwen-prod","endpoint":"http://vllm.svc:8000","probe":"short-chat","model":null,
-"api":"chat","cache":"cold","connection":"new","reused":false,"replaced_connection":false,"refused_reason":null,
+"api":"chat","cache":"cold","connection":"new","length":"exact","reused":false,"replaced_connection":false,"refused_reason":null,
 "trace_id":"0123456789abcdef0123456789abcdef","span_id":"00f067aa0ba902ca","request_id":"tokencanary-0123456789abcdef0123456789abcdef","clock":"user","merged_chunks":0,"notes":[],"lagged":false,
 "intended_unix_ns":1795953601000000000,"start_unix_ns":1795953601000060000,
 "waits_ms":{"slot":0.0,"schedule_lag":0.06,"read_lag":null},"phases_ms":{"dns":0.5,"connect":null,"tls":null},
@@ -395,7 +398,7 @@ mod tests {
             &unary(),
             false,
             r#"{"schema":"tokencanary.request/1","sequence":20,"target":"qwen-prod","endpoint":"http://vllm.svc:8000","probe":"short-chat","model":"qwen",
-"api":"chat","cache":"cold","connection":"pooled","reused":false,"replaced_connection":false,"refused_reason":null,
+"api":"chat","cache":"cold","connection":"pooled","length":"exact","reused":false,"replaced_connection":false,"refused_reason":null,
 "trace_id":"0123456789abcdef0123456789abcdef","span_id":"00f067aa0ba902cb","request_id":"tokencanary-0123456789abcdef0123456789abcdef","clock":"user","merged_chunks":0,"notes":[],"lagged":false,
 "intended_unix_ns":1795953601000000000,"start_unix_ns":1795953601000000000,
 "waits_ms":{"slot":0.0,"schedule_lag":0.0,"read_lag":null},"phases_ms":{"dns":0.5,"connect":0.25,"tls":null},

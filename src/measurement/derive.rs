@@ -101,6 +101,13 @@ impl RequestRecord {
         self.notes.has(Note::Buffered)
     }
 
+    /// Whether the instants of its tokens say when the server sent them: they came in a stream
+    /// that nothing held back.
+    #[must_use]
+    pub fn shows_tokens(&self) -> bool {
+        self.stream.streaming && !self.is_buffered()
+    }
+
     /// All the delay that we cause: schedule lag and read lag.
     #[must_use]
     pub fn own_lag(&self) -> Option<Duration> {
@@ -237,7 +244,8 @@ mod tests {
 
     use super::*;
     use crate::measurement::{
-        Api, CacheMode, Choices, ConnectionPolicy, RefusedReason, Stream, StreamId, TraceIds,
+        Api, CacheMode, Choices, ConnectionPolicy, LengthMode, RefusedReason, Stream, StreamId,
+        TraceIds,
     };
 
     fn at(ms: u64) -> MonoTime {
@@ -259,6 +267,7 @@ mod tests {
             api: Api::Chat,
             cache: CacheMode::Cold,
             connection: ConnectionPolicy::Pooled,
+            length: LengthMode::Exact,
             streaming: true,
             closed_loop: false,
             model: OnceLock::new(),

@@ -15,6 +15,7 @@ mod phase;
 mod plain;
 mod record;
 mod sample;
+mod slo;
 mod stream;
 
 pub use chunks::{Chunk, Chunks};
@@ -28,4 +29,5 @@ pub use record::{
     TokenCounts, TokenSource, TraceIds,
 };
 pub use sample::{Observed, Sample, ServerState, StateAt};
-pub use stream::{Api, CacheMode, ConnectionPolicy, Stream, StreamId};
+pub use slo::{Judged, Slo, SloLimit, SloMetric};
+pub use stream::{Api, CacheMode, ConnectionPolicy, LengthMode, Stream, StreamId};

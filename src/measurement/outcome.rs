@@ -61,6 +61,30 @@ impl Outcome {
         Self::Cancelled,
     ];
 
+    /// The HTTP status that a record of this outcome usually has: 200 where a response had begun
+    /// well, `None` where there was none yet. An outcome that is a status has no usual one.
+    #[must_use]
+    pub const fn usual_status(self) -> Option<u16> {
+        match self {
+            Self::Ok
+            | Self::TimeoutGap
+            | Self::StreamCut
+            | Self::StreamError
+            | Self::NotAStream
+            | Self::Malformed
+            | Self::Empty => Some(200),
+            Self::HttpStatus
+            | Self::Dns
+            | Self::Connect
+            | Self::Tls
+            | Self::TimeoutConnect
+            | Self::TimeoutFirstToken
+            | Self::TimeoutTotal
+            | Self::Refused
+            | Self::Cancelled => None,
+        }
+    }
+
     /// The name in records, labels and span attributes.
     #[must_use]
     pub const fn name(self) -> &'static str {

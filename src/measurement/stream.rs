@@ -138,6 +138,15 @@ impl Api {
         matches!(self, Self::Gemini | Self::Triton | Self::Kserve)
     }
 
+    /// Whether its request can ask for an answer of exactly so many tokens.
+    #[must_use]
+    pub const fn takes_exact_length(self) -> bool {
+        matches!(
+            self,
+            Self::Chat | Self::Completions | Self::Llamacpp | Self::Triton | Self::Kserve
+        )
+    }
+
     /// Whether its answer can be an event stream.
     #[must_use]
     pub const fn can_stream(self) -> bool {
@@ -189,6 +198,27 @@ impl CacheMode {
     }
 }
 
+/// What the length is that an answer is asked to have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LengthMode {
+    /// The server is asked to go on to it, whatever the model would do.
+    Exact,
+    /// A limit: an answer may be shorter.
+    Advisory,
+}
+
+impl LengthMode {
+    /// The name in records and attributes.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Exact => "exact",
+            Self::Advisory => "advisory",
+        }
+    }
+}
+
 /// Which connection a request may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -236,6 +266,8 @@ pub struct Stream {
     pub cache: CacheMode,
     /// Connection policy.
     pub connection: ConnectionPolicy,
+    /// What the length of an answer is, where one is asked for.
+    pub length: LengthMode,
     /// Whether an event stream is asked for.
     pub streaming: bool,
     /// Whether arrivals wait for their predecessors: then response time cannot show omission.

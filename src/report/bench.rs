@@ -27,8 +27,10 @@ pub fn bench_table(summary: &Summary) -> String {
         out.push_str(&metrics(summary));
         out.push('\n');
     }
-    let lines = [throughput(summary), outcomes(summary), trust(summary)];
-    for line in lines.into_iter().chain(wire(summary)) {
+    let begin = [Some(throughput(summary)), goodput(summary)];
+    let lines = [outcomes(summary), trust(summary)];
+    let lines = begin.into_iter().flatten().chain(lines);
+    for line in lines.chain(wire(summary)) {
         writeln!(out, " {line}").expect("writing to a string cannot fail");
     }
     for line in beside(summary).into_iter().chain(inexact(summary)) {
@@ -151,6 +153,31 @@ fn throughput(summary: &Summary) -> String {
     )
 }
 
+/// How many requests were good, where it was said what that is.
+fn goodput(summary: &Summary) -> Option<String> {
+    let goodput = summary.goodput.as_ref()?;
+    let rate = goodput.requests_per_s;
+    let rate = rate.map_or(UNKNOWN.to_owned(), |rate| decimal(rate, 2));
+    // To two places: an objective of 99.9 % is near.
+    let share = goodput.good_share.map_or(UNKNOWN.to_owned(), |share| {
+        format!("{} %", decimal(share * 100.0, 2))
+    });
+    let limits: Vec<String> = goodput
+        .limits_ms
+        .iter()
+        .map(|(name, ms)| {
+            let held = goodput.good_by.get(name).copied().unwrap_or_default();
+            format!("{name} ≤ {ms} ms: {}", grouped(held))
+        })
+        .collect();
+    Some(format!(
+        "goodput     {rate} good requests/s · {} of {} good ({share}) · {}",
+        grouped(goodput.good),
+        grouped(goodput.events),
+        limits.join(" · ")
+    ))
+}
+
 fn outcomes(summary: &Summary) -> String {
     let parts: Vec<String> = crate::measurement::Outcome::ALL
         .iter()
@@ -245,7 +272,7 @@ mod tests {
 
     use super::*;
     use crate::aggregate::Phases;
-    use crate::aggregate::summary::{Metrics, Throughput, WireSummary};
+    use crate::aggregate::summary::{Goodput, Metrics, Throughput, WireSummary};
 
     fn stats(unit: &'static str, p99: Option<f64>) -> Stats {
         Stats {
@@ -312,6 +339,7 @@ mod tests {
                 output_tokens_per_s: None,
                 total_tokens_per_s: Some(2_500.0),
             },
+            goodput: None,
             wire: WireSummary::default(),
             by_cache: BTreeMap::new(),
         }
@@ -370,6 +398,30 @@ mod tests {
          requests    103: ok 98 · http_status 4 · cancelled 1
          trust       3 of 103 requests lagged by our own doing (2.9 %) · worst own lag 2,000.00 ms
         ");
+    }
+
+    #[test]
+    fn goodput_is_said_below_throughput_where_there_are_limits() {
+        let held = Summary {
+            goodput: Some(Goodput {
+                limits_ms: BTreeMap::from([("itl", 3.4), ("ttft", 500.0)]),
+                events: 1_102,
+                good: 1_000,
+                good_by: BTreeMap::from([("itl", 1_050), ("ttft", 1_020)]),
+                good_share: Some(1_000.0 / 1_102.0),
+                requests_per_s: Some(80.0),
+            }),
+            ..summary(4)
+        };
+        let text = bench_table(&held);
+        let mut lines = text.lines().skip_while(|line| !line.contains("throughput"));
+        assert_eq!(
+            lines.nth(1),
+            Some(
+                " goodput     80.00 good requests/s · 1,000 of 1,102 good (90.74 %) · itl ≤ 3.4 ms: 1,050 · ttft ≤ 500 ms: 1,020"
+            )
+        );
+        assert!(!bench_table(&summary(4)).contains("goodput"));
     }
 
     #[test]

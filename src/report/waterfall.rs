@@ -273,8 +273,8 @@ mod tests {
 
     use super::*;
     use crate::measurement::{
-        Api, CacheMode, Chunk, ConnectionPolicy, RequestError, Stream, StreamId, TokenSource,
-        TraceIds,
+        Api, CacheMode, Chunk, ConnectionPolicy, LengthMode, RequestError, Stream, StreamId,
+        TokenSource, TraceIds,
     };
 
     const STALL: StallRule = StallRule {
@@ -298,6 +298,7 @@ mod tests {
             api: Api::Chat,
             cache: CacheMode::Cold,
             connection: ConnectionPolicy::New,
+            length: LengthMode::Exact,
             streaming: true,
             closed_loop: false,
             model,

@@ -10,6 +10,7 @@
 
 mod answer;
 mod api;
+mod hook;
 mod page;
 mod rows;
 mod serve;
@@ -18,5 +19,6 @@ mod surface;
 #[cfg(test)]
 mod tests;
 
+pub use hook::{HOOK_PATH, Take, hook};
 pub use serve::serve;
 pub use surface::{Exposure, RunInfo, SurfaceState, router};

@@ -6,14 +6,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use axum::Router;
 use axum::extract::State;
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 
 use super::{answer, api, page};
 use crate::aggregate::Live;
 use crate::clock::TimeAnchor;
-use crate::export::prometheus::{self, Gauge, View};
+use crate::export::prometheus::{self, Encoding, Gauge, View};
 use crate::telemetry::SelfMetrics;
 
 /// Who can reach the listener.
@@ -108,7 +108,9 @@ async fn ready(State(state): State<SurfaceState>) -> (StatusCode, &'static str) 
 }
 
 async fn metrics(State(state): State<SurfaceState>, headers: HeaderMap) -> Response {
-    let format = prometheus::negotiate(accepted(&headers).as_deref());
+    let format = prometheus::negotiate(joined(&headers, &header::ACCEPT).as_deref());
+    let encoding = joined(&headers, &header::ACCEPT_ENCODING);
+    let encoding = prometheus::negotiate_encoding(encoding.as_deref());
     let gauges = (state.gauges)();
     let own = state.own.gather();
     let body = {
@@ -119,17 +121,28 @@ async fn metrics(State(state): State<SurfaceState>, headers: HeaderMap) -> Respo
                 live: &live,
                 own: &own,
                 gauges: &gauges,
+                started_unix_ns: state.info.started_unix_ns,
             },
         )
     };
-    let content_type = prometheus::content_type(format);
-    ([(header::CONTENT_TYPE, content_type)], body).into_response()
+    let mut response = prometheus::pack(encoding, body).into_response();
+    let head = response.headers_mut();
+    let content_type = HeaderValue::from_static(prometheus::content_type(format));
+    head.insert(header::CONTENT_TYPE, content_type);
+    head.insert(header::VARY, VARY);
+    if encoding == Encoding::Gzip {
+        head.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+    }
+    response
 }
 
-/// All `Accept` headers as one list; `None` without any.
-fn accepted(headers: &HeaderMap) -> Option<String> {
+/// What the page depends on.
+const VARY: HeaderValue = HeaderValue::from_static("accept, accept-encoding");
+
+/// All headers of that name as one list; `None` without any.
+fn joined(headers: &HeaderMap, name: &HeaderName) -> Option<String> {
     let lines: Vec<&str> = headers
-        .get_all(header::ACCEPT)
+        .get_all(name)
         .iter()
         .filter_map(|value| value.to_str().ok())
         .collect();

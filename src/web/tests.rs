@@ -1,9 +1,11 @@
 //! The surface over a real loopback socket, asked as any client would.
 
+use std::io::Read as _;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use flate2::read::GzDecoder;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -24,16 +26,17 @@ fn live() -> Live {
     let stream = stream(0);
     let mut live = Live::new(vec![(Arc::clone(&stream), RULES)], 1);
     for due in 0..20 {
-        live.observe(Arc::new(ok(&stream, due, &[10, 15, 20])));
+        live.observe(Arc::new(ok(&stream, due, &[10, 15, 20])), None);
     }
-    live.observe(Arc::new(failed(
-        &stream,
-        20,
-        Outcome::HttpStatus,
-        Some(503),
-    )));
-    live.observe(Arc::new(refused(&stream, 21, RefusedReason::InFlight)));
-    live.observe(Arc::new(refused(&stream, 22, RefusedReason::Budget)));
+    live.observe(
+        Arc::new(failed(&stream, 20, Outcome::HttpStatus, Some(503))),
+        None,
+    );
+    live.observe(
+        Arc::new(refused(&stream, 21, RefusedReason::InFlight)),
+        None,
+    );
+    live.observe(Arc::new(refused(&stream, 22, RefusedReason::Budget)), None);
     live.sample(Sample {
         target_index: 0,
         at: ms(0),
@@ -228,7 +231,7 @@ async fn a_tail_of_too_few_values_is_null_beside_its_count() {
     let stream = stream(0);
     let mut live = Live::new(vec![(Arc::clone(&stream), RULES)], 1);
     for due in 0..19 {
-        live.observe(Arc::new(ok(&stream, due, &[10, 15])));
+        live.observe(Arc::new(ok(&stream, due, &[10, 15])), None);
     }
     let lines = "GET /api/v1/streams HTTP/1.1";
     let answer = send(state(live, true), Exposure::Loopback, lines)
@@ -376,6 +379,29 @@ async fn metrics_come_in_the_format_that_is_asked_for() {
             .windows(32)
             .any(|window| window == b"tokencanary_request_ttft_seconds")
     );
+}
+
+#[tokio::test]
+async fn metrics_are_packed_for_whom_it_is_acceptable() {
+    let asked = "GET /metrics HTTP/1.1\r\naccept: application/openmetrics-text;version=1.0.0,*/*;q=0.1\r\naccept-encoding: gzip";
+    let packed = send(state(live(), true), Exposure::Loopback, asked).await;
+    for header in [
+        "content-type: application/openmetrics-text; version=1.0.0; charset=utf-8",
+        "content-encoding: gzip",
+        "vary: accept, accept-encoding",
+    ] {
+        assert!(packed.has(header), "{}", packed.head);
+    }
+    let mut page = String::new();
+    GzDecoder::new(&packed.body[..])
+        .read_to_string(&mut page)
+        .expect("whole and good");
+    assert!(page.ends_with("# EOF\n") && page.len() > 4 * packed.body.len());
+    assert!(page.contains("\n# TYPE tokencanary_arrivals counter\n"));
+    // 2026-11-29T12:00:01Z, when the run of `state` began.
+    assert!(page.contains(" 1795953601.000\n"));
+    let plain = get("/metrics").await;
+    assert!(!plain.head.contains("content-encoding"), "{}", plain.head);
 }
 
 #[tokio::test]

@@ -215,3 +215,13 @@ where
 pub(crate) fn tokencanary() -> Command {
     Command::new(env!("CARGO_BIN_EXE_tokencanary"))
 }
+
+/// Whether golden files are to be written anew.
+pub(crate) fn blessing() -> bool {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the tests' own setting, not the product's"
+    )]
+    let given = std::env::var("TOKENCANARY_BLESS");
+    given.is_ok_and(|given| given == "1")
+}

@@ -3,12 +3,17 @@
 //! a component that is too large for every run: `tests/real NAME` runs it.
 
 mod asking;
+mod boards;
 mod canary;
 mod collector;
 mod components;
+mod day;
 mod large;
 mod lengths;
 mod llama;
 mod outage;
+mod prometheus;
 mod proxy;
+mod remote_write;
+mod rules;
 mod tee;

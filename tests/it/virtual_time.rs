@@ -21,12 +21,12 @@ use tokencanary::config::{
     NetworkConfig, PhaseConfig, ProbeConfig, RequestConfig, ServerMetrics, TargetConfig, WhenFull,
     WorkloadConfig,
 };
-use tokencanary::measurement::{Api, CacheMode, ConnectionPolicy, Observed, RequestRecord};
+use tokencanary::measurement::{Api, CacheMode, ConnectionPolicy, Observed, RequestRecord, Slo};
 use tokencanary::simulator::{Fault, Simulator, SimulatorConfig};
 use tokencanary::transport::{Connect, Endpoint, Opened, Opening, Progress, Wire};
 
 /// A network in which every host is the simulator, but for `stuck`, which never answers.
-struct Pipes(Simulator);
+pub(crate) struct Pipes(pub(crate) Simulator);
 
 impl Connect for Pipes {
     fn open<'a>(&'a self, endpoint: &'a Endpoint, progress: &'a Progress) -> Opening<'a> {
@@ -122,7 +122,7 @@ impl World {
     }
 }
 
-fn config(arrivals: Arrivals, when_full: WhenFull, in_flight: u32) -> Config {
+pub(crate) fn config(arrivals: Arrivals, when_full: WhenFull, in_flight: u32) -> Config {
     Config {
         seed: Some(7),
         drain: Duration::from_secs(4),
@@ -150,6 +150,7 @@ fn config(arrivals: Arrivals, when_full: WhenFull, in_flight: u32) -> Config {
             workload: WorkloadConfig::synthetic(16, Some(2), CacheMode::Cold),
             limits: Limits::PROBE,
             stall: DEFAULT_STALL,
+            slo: Slo::NONE,
         }],
         governor: GovernorConfig {
             requests_per_day: None,
@@ -160,7 +161,7 @@ fn config(arrivals: Arrivals, when_full: WhenFull, in_flight: u32) -> Config {
     }
 }
 
-fn at(ms: u64) -> MonoTime {
+pub(crate) fn at(ms: u64) -> MonoTime {
     MonoTime::from_nanos(ms * 1_000_000)
 }
 

@@ -20,7 +20,7 @@ use tokio::sync::mpsc;
 pub(super) use self::ahead::Making;
 pub use self::look::{Look, look};
 pub use self::open::UnusableFile;
-pub(super) use self::reader::{FileReader, Timing};
+pub(super) use self::reader::{FileReader, FromFile, Timing};
 pub use self::tally::FileReport;
 pub(super) use self::tally::Tally;
 use crate::load::workload::Script;

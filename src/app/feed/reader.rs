@@ -10,7 +10,7 @@ use super::pass::Pass;
 use super::tally::Tally;
 use crate::config::{Pauses, PromptFile, Replay, Sampling};
 use crate::load::trace::{Clock, Detected, Format};
-use crate::load::workload::{Entries, Pool, RowTexts, Script, Sources};
+use crate::load::workload::{Entries, Measure, Pool, RowTexts, Script, Sources};
 
 /// A batch ends with this many conversations,
 const BATCH: usize = 64;
@@ -48,6 +48,18 @@ impl Timing {
     }
 }
 
+/// What the prompts of a file are made with.
+pub(in crate::app) struct FromFile {
+    /// Decides the texts of blocks.
+    pub(in crate::app) seed: u64,
+    /// Other texts.
+    pub(in crate::app) sources: Sources,
+    /// An order by chance.
+    pub(in crate::app) order: StdRng,
+    /// How tokens are counted.
+    pub(in crate::app) measure: Measure,
+}
+
 /// What makes prompts of rows and of entries.
 pub(in crate::app) struct Texts {
     pub(super) rows: RowTexts,
@@ -75,7 +87,7 @@ pub(super) struct Batch {
 }
 
 impl FileReader {
-    /// Opens `file`. Texts come from `seed` and `sources`, an order by chance from `order`.
+    /// Opens `file`.
     ///
     /// # Errors
     ///
@@ -83,7 +95,7 @@ impl FileReader {
     pub(in crate::app) fn open(
         file: &PromptFile,
         timing: Timing,
-        (seed, sources, order): (u64, Sources, StdRng),
+        making: FromFile,
     ) -> Result<Self, UnusableFile> {
         let opened = open(file)?;
         let Opened { name, detected, .. } = &opened;
@@ -103,10 +115,14 @@ impl FileReader {
             tally: Arc::new(Tally::new(name.clone(), file.skip_bad_rows)),
             detected: detected.clone(),
             texts: Texts {
-                rows: RowTexts::new(seed, sources, file.output_tokens),
+                rows: RowTexts::new(
+                    making.seed,
+                    making.sources,
+                    (making.measure, file.output_tokens),
+                ),
                 entries: Entries::new(file.output_tokens, timing.pauses()),
             },
-            pool: Pool::new(sampling, order),
+            pool: Pool::new(sampling, making.order),
             file: file.clone(),
             timing,
             pass: Some(Pass::new(opened, timing)),

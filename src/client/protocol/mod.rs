@@ -182,11 +182,7 @@ impl Protocol {
 
     /// Whether the answer was asked to be exactly as long as said.
     pub(super) const fn asks_exact_length(&self) -> bool {
-        let can = matches!(
-            self.api,
-            Api::Chat | Api::Completions | Api::Llamacpp | Api::Triton | Api::Kserve
-        );
-        can && self.style.exact_length
+        self.api.takes_exact_length() && self.style.exact_length
     }
 
     /// Headers that the protocol wants beside the usual ones: name and value.

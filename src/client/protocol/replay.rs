@@ -8,7 +8,7 @@ use crate::clock::MonoTime;
 use crate::config::RequestConfig;
 use crate::load::workload::Prompt;
 use crate::measurement::{
-    Api, CacheMode, ConnectionPolicy, RequestRecord, Stream, StreamId, TraceIds,
+    Api, CacheMode, ConnectionPolicy, LengthMode, RequestRecord, Stream, StreamId, TraceIds,
 };
 use crate::transport::ReadMark;
 
@@ -66,6 +66,7 @@ fn read((api, streaming): (Api, bool), pieces: &[&[u8]]) -> RequestRecord {
         api,
         cache: CacheMode::Cold,
         connection: ConnectionPolicy::Pooled,
+        length: LengthMode::Exact,
         streaming,
         closed_loop: false,
         model: OnceLock::new(),

@@ -10,8 +10,8 @@ use crate::client::{Ended, Protocol, Reading};
 use crate::clock::MonoTime;
 use crate::config::RequestConfig;
 use crate::measurement::{
-    Api, CacheMode, ConnectionPolicy, Note, Outcome, RequestRecord, Stream, StreamId, TokenSource,
-    TraceIds,
+    Api, CacheMode, ConnectionPolicy, LengthMode, Note, Outcome, RequestRecord, Stream, StreamId,
+    TokenSource, TraceIds,
 };
 use crate::transport::ReadMark;
 
@@ -211,6 +211,7 @@ pub(super) fn stream(api: Api, streaming: bool) -> Arc<Stream> {
         api,
         cache: CacheMode::Cold,
         connection: ConnectionPolicy::Pooled,
+        length: LengthMode::Exact,
         streaming,
         closed_loop: false,
         model: OnceLock::from(Box::from("m")),

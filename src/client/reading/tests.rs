@@ -12,7 +12,8 @@ use super::*;
 use crate::clock::MonoTime;
 use crate::config::RequestConfig;
 use crate::measurement::{
-    Api, CacheMode, ConnectionPolicy, Note, Outcome, Stream, StreamId, TokenSource, TraceIds,
+    Api, CacheMode, ConnectionPolicy, LengthMode, Note, Outcome, Stream, StreamId, TokenSource,
+    TraceIds,
 };
 use crate::transport::StampClock;
 
@@ -56,6 +57,7 @@ impl Played {
             api: self.api,
             cache: CacheMode::Cold,
             connection: ConnectionPolicy::Pooled,
+            length: LengthMode::Exact,
             streaming: self.streaming,
             closed_loop: false,
             model: OnceLock::new(),

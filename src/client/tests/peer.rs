@@ -30,7 +30,7 @@ use crate::clock::TimeAnchor;
 use crate::config::{BaseUrl, Limits, NetworkConfig, RequestConfig, TlsConfig};
 use crate::load::workload::Prompt;
 use crate::measurement::{
-    Api, CacheMode, ConnectionPolicy, RequestRecord, Stream, StreamId, TraceIds,
+    Api, CacheMode, ConnectionPolicy, LengthMode, RequestRecord, Stream, StreamId, TraceIds,
 };
 use crate::transport::{Connect, Endpoint, Opened, Opening, Progress, Wire};
 
@@ -324,6 +324,7 @@ impl Trial {
             api: Api::Chat,
             cache: CacheMode::Cold,
             connection: self.policy,
+            length: LengthMode::Exact,
             streaming: true,
             closed_loop: false,
             model: OnceLock::new(),

@@ -8,6 +8,7 @@ mod phases;
 mod probe;
 mod prompt_file;
 mod request;
+mod slo;
 mod target;
 mod workload;
 

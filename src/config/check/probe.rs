@@ -9,6 +9,7 @@ use super::super::reader::{Reader, Section};
 use super::super::{DEFAULT_STALL, Limits, ProbeConfig, WhenFull};
 use super::phases::{Around, phases};
 use super::prompt_file::check_arrivals;
+use super::slo::{Held, check_number, slo};
 use super::workload::workload_of;
 use super::{HOUR, MILLISECOND, check_unique, items, name};
 use crate::measurement::{Api, ConnectionPolicy, StallRule};
@@ -33,6 +34,10 @@ pub(super) fn probes<'a>(
         .collect();
     let sections: Vec<Section<'a>> = sections.into_iter().flatten().collect();
     check_unique(reader, &sections);
+    // Where a probe is no section at all, they do not stand side by side.
+    if sections.len() == read.len() {
+        check_number(reader, &sections, &read);
+    }
     read.into_iter().collect()
 }
 
@@ -78,9 +83,15 @@ fn probe<'a>(
         check_arrivals(reader, &node, (phases, workload.file()));
     }
     let limits = reader.subsection(section, "limits", &keys::LIMITS);
+    let limits = limits.map_or(Limits::PROBE, |section| limits_of(reader, &section));
     let stall = reader.subsection(section, "stall", &keys::STALL);
+    let held = Held {
+        streaming: streaming.unwrap_or(true) && !some_unary(targets.as_deref(), known),
+        limits,
+    };
     Some(ProbeConfig {
-        limits: limits.map_or(Limits::PROBE, |section| limits_of(reader, &section)),
+        slo: slo(reader, section, held),
+        limits,
         stall: stall.map_or(DEFAULT_STALL, |section| stall_of(reader, &section)),
         name: name?,
         targets: targets?,
@@ -133,6 +144,11 @@ fn unary(name: &str, known: &[Known<'_>]) -> Option<Refusal> {
 /// Whether none of `names` has streams.
 fn only_unary(names: Option<&[String]>, known: &[Known<'_>]) -> bool {
     names.is_some_and(|names| names.iter().all(|name| unary(name, known).is_some()))
+}
+
+/// Whether some of `names` have no streams.
+fn some_unary(names: Option<&[String]>, known: &[Known<'_>]) -> bool {
+    names.is_some_and(|names| names.iter().any(|name| unary(name, known).is_some()))
 }
 
 fn targets<'a>(

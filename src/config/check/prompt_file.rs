@@ -6,7 +6,7 @@ use super::super::diagnostic::Problem;
 use super::super::given::Refusal;
 use super::super::keys;
 use super::super::reader::{Node, Reader, Section};
-use super::super::{Arrivals, PhaseConfig, PromptFile, Replies, Sampling};
+use super::super::{Arrivals, Counting, PhaseConfig, PromptFile, Replies, Sampling};
 use super::workload::MOST_TOKENS;
 use super::{HOUR, small};
 
@@ -46,6 +46,14 @@ pub(super) fn prompt_file<'a>(
         ];
         given.word(&words, &[])
     });
+    let count = reader.optional(&section, "count", |given| {
+        let words = [
+            ("auto", Counting::Auto),
+            ("words", Counting::Words),
+            ("tokenizer", Counting::Tokenizer),
+        ];
+        given.word(&words, &[])
+    });
     let skip = reader.optional(&section, "skip_bad_rows", |given| given.flag());
     let replies = reader.optional(&section, "replies", |given| {
         let words = [("live", Replies::Live), ("recorded", Replies::Recorded)];
@@ -63,6 +71,7 @@ pub(super) fn prompt_file<'a>(
         sampling,
         skip_bad_rows: skip.unwrap_or(false),
         output_tokens,
+        count: count.unwrap_or_default(),
         replies: replies.unwrap_or_default(),
         ..PromptFile::at(path?)
     };

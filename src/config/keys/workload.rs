@@ -75,6 +75,7 @@ pub(in crate::config) const PROMPT_FILE: Table = Table {
         key("sampling", "`sequential`, `random` or `shuffle`"),
         key("skip_bad_rows", "`true` or `false`"),
         key("output_tokens", TOKENS),
+        key("count", "`auto`, `words` or `tokenizer`"),
         key("replies", "`live` or `recorded`"),
         key("delay_ratio", "a number from `0` to `1000`"),
         key("delay_cap", "a duration, as in `10s`"),

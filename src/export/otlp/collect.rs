@@ -11,13 +11,14 @@ use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceRequ
 use opentelemetry_proto::tonic::metrics::v1::metric::Data;
 use opentelemetry_proto::tonic::metrics::v1::{
     AggregationTemporality, ExponentialHistogram, Gauge, Histogram as ExplicitHistogram, Metric,
-    ResourceMetrics, ScopeMetrics, Sum,
+    NumberDataPoint, ResourceMetrics, ScopeMetrics, Sum,
 };
 use prost::Message;
 
-use super::attributes::{Labels, PageLabels, resource, scope};
-use super::points::{self, Span};
-use crate::aggregate::Histogram;
+use super::attributes::{PageLabels, resource, scope};
+use super::points::{self, Place};
+use crate::aggregate::grid::ClassicRange;
+use crate::aggregate::{Distribution, Histogram};
 use crate::config::{Conventions, HistogramForm, OtlpConfig, Temporality};
 use crate::export::catalog::{self, Kind, Scope};
 use crate::export::prometheus::View;
@@ -124,34 +125,30 @@ impl Collector {
             Temporality::Delta => true,
             Temporality::LowMemory => metric.scope == Scope::Stream,
         } && metric.kind != Kind::Gauge;
+        // The resource says it.
+        if metric.name == catalog::TARGET_INFO.name {
+            return None;
+        }
         let mut points = Points::new(metric.kind, self.form);
         for series in &family.series {
             let labels = page.of(series, metric, token_type);
-            let held = match &series.value {
-                Value::Count(count) => Held::Count(*count),
-                Value::Number(number) => Held::Number(*number),
-                Value::Distribution(histogram) => Held::Distribution((*histogram).clone()),
-            };
-            let mut span = Span {
+            let mut place = Place {
                 start: self.started_unix_ns,
                 end: unix_ns,
+                ..Place::default()
             };
             if !is_delta {
-                points.add(&held, labels, span);
+                place.labels = labels;
+                points.add(&series.value, place);
                 continue;
             }
             let key = (metric.name, labels.text());
+            place.labels = labels;
             let former = self.former.get(&key);
-            span.start = former.map_or(span.start, |former| former.unix_ns);
-            let delta = former.map_or_else(|| held.clone(), |former| held.since(&former.value));
-            points.add(&delta, labels, span);
-            points.formers.push((
-                key,
-                Former {
-                    value: held,
-                    unix_ns,
-                },
-            ));
+            place.start = former.map_or(place.start, |former| former.unix_ns);
+            points.add_since(&series.value, former.map(|former| &former.value), place);
+            let value = Held::of(&series.value);
+            points.formers.push((key, Former { value, unix_ns }));
         }
         let temporality = if is_delta {
             AggregationTemporality::Delta
@@ -209,15 +206,11 @@ impl Collector {
 }
 
 impl Held {
-    /// What came on top of `earlier`. A value of another kind, or one that went back, began anew.
-    fn since(&self, earlier: &Self) -> Self {
-        match (self, earlier) {
-            (Self::Count(now), Self::Count(then)) if now >= then => Self::Count(now - then),
-            (Self::Number(now), Self::Number(then)) if now >= then => Self::Number(now - then),
-            (Self::Distribution(now), Self::Distribution(then)) => {
-                Self::Distribution(now.since(then))
-            }
-            _ => self.clone(),
+    fn of(value: &Value<'_>) -> Self {
+        match value {
+            Value::Count(count) => Self::Count(*count),
+            Value::Number(number) => Self::Number(*number),
+            Value::Distribution(shown) => Self::Distribution(shown.histogram().clone()),
         }
     }
 }
@@ -267,29 +260,76 @@ impl Points {
         }
     }
 
-    fn add(&mut self, value: &Held, labels: Labels, span: Span) {
-        self.points += 1;
-        match (&mut self.data, value) {
-            (Data::Gauge(gauge), Held::Count(_) | Held::Number(_)) => {
-                gauge.data_points.push(value.point(labels, span));
+    /// Adds `value` as it is.
+    fn add(&mut self, value: &Value<'_>, place: Place) {
+        match value {
+            Value::Count(count) => self.number(points::whole(*count, place)),
+            Value::Number(number) => self.number(points::number(*number, place)),
+            Value::Distribution(shown) => {
+                let place = place.with(shown.exemplars());
+                let classic = self.range().map(|range| shown.classic(range).collect());
+                self.distribution(shown.histogram(), classic, place);
             }
-            (Data::Sum(sum), Held::Count(_) | Held::Number(_)) => {
-                sum.data_points.push(value.point(labels, span));
-            }
-            (Data::ExponentialHistogram(histogram), Held::Distribution(value)) => {
-                let point = points::exponential(value, labels, span);
-                histogram.data_points.push(point);
-            }
-            (Data::Histogram(histogram), Held::Distribution(value)) => {
-                let Kind::Histogram(range) = self.kind else {
-                    return;
-                };
-                let point = points::explicit((value, range), labels, span);
-                histogram.data_points.push(point);
-            }
-            // A series is of the kind that the catalog says.
-            _ => self.points -= 1,
         }
+    }
+
+    /// Adds what came on top of `former`. A value that went back began anew.
+    fn add_since(&mut self, value: &Value<'_>, former: Option<&Held>, place: Place) {
+        match (value, former) {
+            (Value::Count(now), Some(Held::Count(then))) if now >= then => {
+                self.number(points::whole(now - then, place));
+            }
+            (Value::Number(now), Some(Held::Number(then))) if now >= then => {
+                self.number(points::number(now - then, place));
+            }
+            (Value::Distribution(now), Some(Held::Distribution(then))) => {
+                let place = place.with(now.exemplars());
+                let later = now.histogram().since(then);
+                let classic = self
+                    .range()
+                    .map(|range| Distribution::plain(&later).classic(range).collect());
+                self.distribution(&later, classic, place);
+            }
+            _ => self.add(value, place),
+        }
+    }
+
+    fn range(&self) -> Option<ClassicRange> {
+        match self.kind {
+            Kind::Histogram(range) => Some(range),
+            Kind::Counter | Kind::Gauge => None,
+        }
+    }
+
+    fn number(&mut self, point: NumberDataPoint) {
+        let list = match &mut self.data {
+            Data::Gauge(gauge) => &mut gauge.data_points,
+            Data::Sum(sum) => &mut sum.data_points,
+            // A series is of the kind that the catalog says.
+            _ => return,
+        };
+        self.points += 1;
+        list.push(point);
+    }
+
+    /// Adds a histogram; `classic` are its bounds with the counts up to them.
+    fn distribution(
+        &mut self,
+        histogram: &Histogram,
+        classic: Option<Vec<(f64, u64)>>,
+        place: Place,
+    ) {
+        match (&mut self.data, classic) {
+            (Data::ExponentialHistogram(list), _) => {
+                list.data_points.push(points::exponential(histogram, place));
+            }
+            (Data::Histogram(list), Some(classic)) => {
+                let point = points::explicit(histogram, classic, place);
+                list.data_points.push(point);
+            }
+            _ => return,
+        }
+        self.points += 1;
     }
 
     fn finish(mut self, metric: &catalog::Metric, temporality: AggregationTemporality) -> Made {
@@ -315,20 +355,6 @@ impl Points {
             },
             points: self.points,
             formers: self.formers,
-        }
-    }
-}
-
-impl Held {
-    fn point(
-        &self,
-        labels: Labels,
-        span: Span,
-    ) -> opentelemetry_proto::tonic::metrics::v1::NumberDataPoint {
-        match self {
-            Self::Count(count) => points::whole(*count, labels, span),
-            Self::Number(number) => points::number(*number, labels, span),
-            Self::Distribution(_) => points::number(f64::NAN, labels, span),
         }
     }
 }

@@ -12,8 +12,8 @@ use opentelemetry_proto::tonic::metrics::v1::{
 
 use super::collect::{Batch, Collector};
 use super::fixture::config;
-use crate::aggregate::Live;
 use crate::aggregate::fixture::{RULES, failed, ok, stream};
+use crate::aggregate::{ExportedSpan, Live};
 use crate::config::{Conventions, HistogramForm, OtlpConfig, Temporality};
 use crate::export::catalog;
 use crate::export::prometheus::{Gauge, View};
@@ -30,7 +30,9 @@ fn live(records: Vec<Observed>) -> Live {
 
 fn add(live: &mut Live, records: Vec<Observed>) {
     for observed in records {
-        live.observe(Arc::new(observed));
+        let ids = observed.record.ids;
+        let unix_ns = 4_000;
+        live.observe(Arc::new(observed), Some(ExportedSpan { ids, unix_ns }));
     }
 }
 
@@ -62,6 +64,7 @@ fn collect(collector: &Collector, live: &Live, at: u64) -> Vec<Batch> {
         live,
         gauges: &gauges,
         own: &gathered,
+        started_unix_ns: STARTED,
     };
     collector.collect(&view, at)
 }
@@ -152,6 +155,8 @@ fn a_histogram_has_our_name_our_unit_and_all_that_was_measured() {
     assert_eq!((point.count, point.scale), (2, 5));
     assert!((point.sum.expect("a sum") - 0.3).abs() < 1e-12);
     assert_eq!((point.min, point.max), (Some(0.1), Some(0.2)));
+    assert_eq!(point.exemplars.len(), 2);
+    assert_eq!(point.exemplars[0].trace_id, 1_u128.to_be_bytes());
     assert_eq!(
         (point.start_time_unix_nano, point.time_unix_nano),
         (STARTED, 5_000)

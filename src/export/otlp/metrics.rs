@@ -110,6 +110,7 @@ impl OtlpMetrics {
             live: &live,
             gauges: &gauges,
             own: &own,
+            started_unix_ns: self.anchor.wall().unix_ns(MonoTime::ZERO),
         };
         let now = self.anchor.wall().unix_ns(self.anchor.now());
         self.collector.collect(&view, now)

@@ -181,6 +181,9 @@ impl Attributes {
         self.put("tokencanary.api", stream.api.name());
         self.put("tokencanary.cache", stream.cache.name());
         self.put("tokencanary.connection", stream.connection.name());
+        if record.tokens.requested_output.is_some() {
+            self.put("tokencanary.length", stream.length.name());
+        }
         if let Some(reused) = record.reused {
             self.put("tokencanary.connection.reused", reused);
         }
@@ -382,6 +385,7 @@ tokencanary.endpoint=http://vllm.svc:8000
 tokencanary.api=chat
 tokencanary.cache=cold
 tokencanary.connection=pooled
+tokencanary.length=exact
 tokencanary.connection.reused=true
 tokencanary.request_id=tokencanary-0123456789abcdef0123456789abcdef
 tokencanary.intended=1795953601000000000

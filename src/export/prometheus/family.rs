@@ -1,7 +1,7 @@
 //! The content of a page, before it has a format: families of series, borrowed from the live
 //! state.
 //!
-//! Both writers walk this, so they cannot show different things. Families come in the order
+//! All writers walk this, so they cannot show different things. Families come in the order
 //! of the catalog, then our own registry's.
 
 use std::borrow::Cow;
@@ -9,10 +9,11 @@ use std::borrow::Cow;
 use prometheus::proto;
 
 use super::View;
-use crate::aggregate::{Convention, Histogram, Live, Measure, StreamLive};
+use crate::aggregate::slo::SUCCESS;
+use crate::aggregate::{Convention, Distribution, Live, Measure, StreamLive, classic_bounds};
 use crate::export::catalog::{self, Kind, Metric};
 use crate::export::genai::{operation, provider};
-use crate::measurement::RefusedReason;
+use crate::measurement::{RefusedReason, Stream};
 
 /// A label.
 pub(in crate::export) type Label<'a> = (Cow<'a, str>, Cow<'a, str>);
@@ -22,7 +23,36 @@ pub(in crate::export) struct Family<'a> {
     pub(in crate::export) name: Cow<'a, str>,
     pub(in crate::export) help: Cow<'a, str>,
     pub(in crate::export) kind: Kind,
+    /// When its counters were at 0, nanoseconds since the Unix epoch; absent for gauges, and where
+    /// nobody knows.
+    pub(in crate::export) created_unix_ns: Option<u64>,
+    /// Classic bounds of all its series, +Inf not among them.
+    pub(in crate::export) bounds: Vec<f64>,
     pub(in crate::export) series: Vec<Series<'a>>,
+}
+
+impl Family<'_> {
+    /// Whether it says what all the others are of.
+    pub(super) fn is_target_info(&self) -> bool {
+        self.name == catalog::TARGET_INFO.prometheus
+    }
+
+    /// The name of the family in `OpenMetrics`: a counter's is that of its sample without
+    /// `_total`.
+    pub(super) fn base(&self) -> &str {
+        match self.kind {
+            Kind::Counter => self.name.strip_suffix("_total").unwrap_or(&self.name),
+            Kind::Gauge | Kind::Histogram(_) => &self.name,
+        }
+    }
+
+    /// The unit that its name ends in.
+    pub(super) fn unit(&self) -> Option<&'static str> {
+        let (_, last) = self.base().rsplit_once('_')?;
+        ["seconds", "bytes", "ratio"]
+            .into_iter()
+            .find(|unit| *unit == last)
+    }
 }
 
 /// One series: the labels of its stream, its own, and its value.
@@ -37,29 +67,35 @@ pub(in crate::export) struct Series<'a> {
 pub(in crate::export) enum Value<'a> {
     Count(u64),
     Number(f64),
-    Distribution(&'a Histogram),
+    Distribution(Distribution<'a>),
 }
 
 /// The labels of each stream, in the order of streams.
 pub(in crate::export) fn stream_labels(live: &Live) -> Vec<Vec<Label<'_>>> {
-    let labels = |one: &'_ StreamLive| -> Vec<Label<'_>> {
-        let stream = one.stream().as_ref();
-        catalog::STREAM_LABELS
-            .into_iter()
-            .zip([
-                Cow::Owned(stream.target.to_string()),
-                Cow::Owned(stream.endpoint.to_string()),
-                Cow::Owned(stream.probe.to_string()),
-                Cow::Owned(stream.model().to_owned()),
-                Cow::Borrowed(stream.api.name()),
-                Cow::Borrowed(stream.cache.name()),
-                Cow::Borrowed(stream.connection.name()),
-            ])
-            .filter(|(_, value): &(&str, Cow<'_, str>)| !value.is_empty())
-            .map(|(name, value)| (Cow::Borrowed(name), value))
-            .collect()
+    let of_one = |one| {
+        let labels = labels_of(StreamLive::stream(one)).into_iter();
+        let named = labels.map(|(name, value)| -> Label<'_> { (Cow::Borrowed(name), value) });
+        named.collect()
     };
-    live.streams().iter().map(labels).collect()
+    live.exported().0.iter().map(of_one).collect()
+}
+
+/// The labels of `stream`, in the order of the catalog; those without a value are left out.
+#[must_use]
+pub fn labels_of(stream: &Stream) -> Vec<(&'static str, Cow<'_, str>)> {
+    catalog::STREAM_LABELS
+        .into_iter()
+        .zip([
+            Cow::Owned(stream.target.to_string()),
+            Cow::Owned(stream.endpoint.to_string()),
+            Cow::Owned(stream.probe.to_string()),
+            Cow::Owned(stream.model().to_owned()),
+            Cow::Borrowed(stream.api.name()),
+            Cow::Borrowed(stream.cache.name()),
+            Cow::Borrowed(stream.connection.name()),
+        ])
+        .filter(|(_, value): &(&str, Cow<'_, str>)| !value.is_empty())
+        .collect()
 }
 
 /// Hands the families of `view` to `take`, one at a time. A family without series is left out.
@@ -69,6 +105,8 @@ pub(in crate::export) fn for_each<'a>(view: &View<'a>, mut take: impl FnMut(&Fam
             name: metric.prometheus.into(),
             help: metric.help.into(),
             kind: metric.kind,
+            created_unix_ns: created(view, metric.kind),
+            bounds: bounds(view.live, metric),
             series: live_series(view.live, metric)
                 .into_iter()
                 .chain(gauge_series(view, metric))
@@ -78,26 +116,60 @@ pub(in crate::export) fn for_each<'a>(view: &View<'a>, mut take: impl FnMut(&Fam
             take(&family);
         }
     }
-    for family in view.own.iter().filter_map(own_family) {
+    for own in view.own {
+        let Some(mut family) = own_family(own) else {
+            continue;
+        };
+        // What the process used before this run began is among its own.
+        if !family.name.starts_with("process_") {
+            family.created_unix_ns = created(view, family.kind);
+        }
         take(&family);
+    }
+}
+
+/// When the counters of a family of `kind` were at 0.
+fn created(view: &View<'_>, kind: Kind) -> Option<u64> {
+    (kind != Kind::Gauge).then_some(view.started_unix_ns)
+}
+
+/// The measure that `metric` shows, if it is a distribution.
+fn measure_of(metric: &Metric) -> Option<Measure> {
+    Measure::ALL
+        .into_iter()
+        .find(|measure| catalog::of(*measure) == metric)
+}
+
+fn bounds(live: &Live, metric: &Metric) -> Vec<f64> {
+    match (metric.kind, measure_of(metric)) {
+        (Kind::Histogram(range), Some(measure)) => {
+            classic_bounds(range, live.bounds().at(measure)).collect()
+        }
+        (Kind::Histogram(range), None) => range.bounds().collect(),
+        _ => Vec::new(),
     }
 }
 
 /// The series of `metric` that come from the live state.
 fn live_series<'a>(live: &'a Live, metric: &Metric) -> Vec<Series<'a>> {
-    if metric == &catalog::STRAYS {
-        return vec![Series {
+    let (streams, left_out) = live.exported();
+    let of_program = |value| {
+        vec![Series {
             stream: None,
             labels: Vec::new(),
-            value: Value::Count(live.strays()),
-        }];
+            value,
+        }]
+    };
+    if metric == &catalog::STRAYS {
+        return of_program(Value::Count(live.strays()));
     }
-    let measure = Measure::ALL
-        .into_iter()
-        .find(|measure| catalog::of(*measure) == metric);
+    if metric == &catalog::STREAMS_LEFT_OUT {
+        return of_program(Value::Count(left_out as u64));
+    }
+    let measure = measure_of(metric);
     let mut series = Vec::new();
     if metric.name.starts_with(CONVENTIONS) {
-        for (position, stream) in live.streams().iter().enumerate() {
+        for (position, stream) in streams.iter().enumerate() {
             convention_series(stream, metric, &mut |labels, value| {
                 series.push(Series {
                     stream: Some(position),
@@ -108,7 +180,7 @@ fn live_series<'a>(live: &'a Live, metric: &Metric) -> Vec<Series<'a>> {
         }
         return series;
     }
-    for (position, stream) in live.streams().iter().enumerate() {
+    for (position, stream) in streams.iter().enumerate() {
         let mut push = |labels: Vec<Label<'a>>, value| {
             series.push(Series {
                 stream: Some(position),
@@ -118,17 +190,20 @@ fn live_series<'a>(live: &'a Live, metric: &Metric) -> Vec<Series<'a>> {
         };
         match measure {
             Some(measure) => {
-                let histogram = stream.totals().histogram(measure);
+                let shown = stream.totals().distribution(measure);
                 // Absent is absent: without the kernel's stamps nobody knows this lag.
-                if measure == Measure::ReadLag && histogram.count() == 0 {
+                if measure == Measure::ReadLag && shown.count() == 0 {
                     continue;
                 }
-                push(Vec::new(), Value::Distribution(histogram));
+                push(Vec::new(), Value::Distribution(shown));
             }
             None if metric == &catalog::CERTIFICATE_EXPIRY => {
                 if let Some(expiry) = stream.totals().wire().certificate_expiry() {
                     push(Vec::new(), Value::Number(seconds(expiry)));
                 }
+            }
+            None if metric == &catalog::SLO_OBJECTIVE || metric == &catalog::SLO_LIMIT => {
+                slo_gauges(stream, metric, &mut push);
             }
             None => counters(stream, metric, &mut |labels, count| {
                 push(labels, Value::Count(count));
@@ -165,7 +240,10 @@ fn convention_series<'a>(
     if let Some(convention) = convention {
         for (error, histogram) in totals.conventions().histograms(convention) {
             let error = error.map(|outcome| ("error_type", outcome.name()));
-            push(labels(error), Value::Distribution(histogram));
+            push(
+                labels(error),
+                Value::Distribution(Distribution::plain(histogram)),
+            );
         }
         return;
     }
@@ -182,6 +260,28 @@ fn convention_series<'a>(
         // A server does not say which part of its count is text.
         let modality = ("gen_ai_token_modality", "unknown");
         push(labels(Some(modality)), Value::Count(count));
+    }
+}
+
+/// Hands what `stream` is held to to `push`.
+fn slo_gauges<'a>(
+    stream: &'a StreamLive,
+    metric: &Metric,
+    push: &mut dyn FnMut(Vec<Label<'a>>, Value<'a>),
+) {
+    let slo = stream.totals().slo().slo();
+    let is_limit = metric == &catalog::SLO_LIMIT;
+    let limits = slo.limits().filter_map(|(of, limit)| {
+        let value = if is_limit {
+            Some(limit.at_most.as_secs_f64())
+        } else {
+            limit.objective
+        };
+        Some((of.name(), value?))
+    });
+    let success = slo.success().filter(|_| !is_limit);
+    for (name, value) in limits.chain(success.map(|share| (SUCCESS, share))) {
+        push(vec![("slo".into(), name.into())], Value::Number(value));
     }
 }
 
@@ -236,6 +336,14 @@ fn counters<'a>(
         let (requested, delivered) = totals.wire().output();
         push(one("of", "requested"), requested);
         push(one("of", "delivered"), delivered);
+    } else if metric == &catalog::SLO_GOOD {
+        for (name, count) in totals.slo().good() {
+            push(one("slo", name), count);
+        }
+    } else if metric == &catalog::SLO_EVENTS {
+        for (name, _) in totals.slo().good() {
+            push(one("slo", name), totals.slo().events());
+        }
     } else if metric == &catalog::STALLS {
         push(Vec::new(), totals.stalls());
     } else if metric == &catalog::TOKENS {
@@ -300,6 +408,8 @@ fn own_family(family: &proto::MetricFamily) -> Option<Family<'_>> {
         name: family.name().into(),
         help: family.help().into(),
         kind,
+        created_unix_ns: None,
+        bounds: Vec::new(),
         series: series.collect(),
     })
 }

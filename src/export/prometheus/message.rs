@@ -1,7 +1,7 @@
 //! The messages of `io.prometheus.client` that we send, with the tags of its definition.
 //!
-//! Only what a page of ours holds: no summaries, no float histograms, no negative buckets, no
-//! exemplars yet. Fields keep the names of the definition.
+//! Only what a page of ours holds: no summaries, no float histograms, no negative buckets.
+//! Fields keep the names of the definition.
 
 use prost::Message;
 
@@ -20,6 +20,9 @@ pub struct MetricFamily {
     /// The series.
     #[prost(message, repeated, tag = "4")]
     pub metric: Vec<Metric>,
+    /// The unit that its name ends in; empty if there is none.
+    #[prost(string, tag = "5")]
+    pub unit: String,
 }
 
 /// The kinds of metrics that we send.
@@ -42,10 +45,10 @@ pub struct Metric {
     pub label: Vec<LabelPair>,
     /// Set in gauges.
     #[prost(message, optional, tag = "2")]
-    pub gauge: Option<Number>,
+    pub gauge: Option<Gauge>,
     /// Set in counters.
     #[prost(message, optional, tag = "3")]
-    pub counter: Option<Number>,
+    pub counter: Option<Counter>,
     /// Set in histograms.
     #[prost(message, optional, tag = "7")]
     pub histogram: Option<Histogram>,
@@ -62,12 +65,48 @@ pub struct LabelPair {
     pub value: String,
 }
 
-/// The value of a counter or gauge: both messages have this one field.
+/// The value of a gauge.
 #[derive(Clone, PartialEq, Message)]
-pub struct Number {
+pub struct Gauge {
     /// The value.
     #[prost(double, tag = "1")]
     pub value: f64,
+}
+
+/// The value of a counter.
+#[derive(Clone, PartialEq, Message)]
+pub struct Counter {
+    /// The value.
+    #[prost(double, tag = "1")]
+    pub value: f64,
+    /// When it was 0.
+    #[prost(message, optional, tag = "3")]
+    pub created_timestamp: Option<Timestamp>,
+}
+
+/// An instant: `google.protobuf.Timestamp`.
+#[derive(Clone, Copy, PartialEq, Eq, Message)]
+pub struct Timestamp {
+    /// Seconds since the Unix epoch.
+    #[prost(int64, tag = "1")]
+    pub seconds: i64,
+    /// Nanoseconds beyond them.
+    #[prost(int32, tag = "2")]
+    pub nanos: i32,
+}
+
+/// A value and what it was measured on.
+#[derive(Clone, PartialEq, Message)]
+pub struct Exemplar {
+    /// What it was measured on.
+    #[prost(message, repeated, tag = "1")]
+    pub label: Vec<LabelPair>,
+    /// The value.
+    #[prost(double, tag = "2")]
+    pub value: f64,
+    /// When it was measured.
+    #[prost(message, optional, tag = "3")]
+    pub timestamp: Option<Timestamp>,
 }
 
 /// A distribution, in classic and in native buckets.
@@ -97,6 +136,12 @@ pub struct Histogram {
     /// Count of each native bucket less that of the one before.
     #[prost(sint64, repeated, tag = "13")]
     pub positive_delta: Vec<i64>,
+    /// When it was empty.
+    #[prost(message, optional, tag = "15")]
+    pub created_timestamp: Option<Timestamp>,
+    /// Exemplars of its native buckets.
+    #[prost(message, repeated, tag = "16")]
+    pub exemplars: Vec<Exemplar>,
 }
 
 /// A classic bucket.
@@ -108,6 +153,9 @@ pub struct Bucket {
     /// The bound, inclusive.
     #[prost(double, tag = "2")]
     pub upper_bound: f64,
+    /// The newest of its exemplars.
+    #[prost(message, optional, tag = "3")]
+    pub exemplar: Option<Exemplar>,
 }
 
 /// A run of native buckets.

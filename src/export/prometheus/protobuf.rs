@@ -1,13 +1,15 @@
-//! The page as length-delimited protobuf: every histogram in native and in classic buckets.
+//! The page as length-delimited protobuf: every histogram in native and in classic buckets,
+//! with exemplars on both.
 
 use prost::Message;
 
 use super::View;
 use super::family::{self, Family, Label, Value};
 use super::message::{
-    Bucket, BucketSpan, Histogram, LabelPair, Metric, MetricFamily, MetricType, Number,
+    Bucket, BucketSpan, Counter, Exemplar, Gauge, Histogram, LabelPair, Metric, MetricFamily,
+    MetricType, Timestamp,
 };
-use crate::aggregate::{self, grid, rank};
+use crate::aggregate::{self, Distribution, grid, rank};
 use crate::export::catalog::Kind;
 
 /// Writes all of `view`.
@@ -26,6 +28,7 @@ pub(super) fn write(view: &View<'_>) -> Vec<u8> {
 }
 
 fn message(family: &Family<'_>, streams: &[Vec<LabelPair>]) -> MetricFamily {
+    let created = family.created_unix_ns.map(timestamp);
     let metric = family.series.iter().map(|series| {
         let mut metric = Metric {
             label: series
@@ -37,16 +40,21 @@ fn message(family: &Family<'_>, streams: &[Vec<LabelPair>]) -> MetricFamily {
         let number = match series.value {
             Value::Count(count) => rank::count(count),
             Value::Number(number) => number,
-            Value::Distribution(histogram) => {
-                metric.histogram = Some(distribution(histogram, family.kind));
+            Value::Distribution(ref shown) => {
+                metric.histogram = Some(Histogram {
+                    created_timestamp: created,
+                    ..distribution(shown, family.kind)
+                });
                 return metric;
             }
         };
-        let number = Some(Number { value: number });
         if family.kind == Kind::Counter {
-            metric.counter = number;
+            metric.counter = Some(Counter {
+                value: number,
+                created_timestamp: created,
+            });
         } else {
-            metric.gauge = number;
+            metric.gauge = Some(Gauge { value: number });
         }
         metric
     });
@@ -60,6 +68,31 @@ fn message(family: &Family<'_>, streams: &[Vec<LabelPair>]) -> MetricFamily {
         help: family.help.to_string(),
         r#type: kind.into(),
         metric: metric.collect(),
+        unit: family.unit().unwrap_or_default().to_owned(),
+    }
+}
+
+fn timestamp(unix_ns: u64) -> Timestamp {
+    const SECOND: u64 = 1_000_000_000;
+    Timestamp {
+        seconds: i64::try_from(unix_ns / SECOND).unwrap_or(i64::MAX),
+        nanos: i32::try_from(unix_ns % SECOND).unwrap_or_default(),
+    }
+}
+
+fn exemplar(exemplar: &aggregate::Exemplar) -> Exemplar {
+    let ids = &exemplar.span.ids;
+    let label = |name: &str, value| LabelPair {
+        name: name.to_owned(),
+        value,
+    };
+    Exemplar {
+        label: vec![
+            label("trace_id", ids.trace_hex()),
+            label("span_id", ids.span_hex()),
+        ],
+        value: exemplar.value,
+        timestamp: Some(timestamp(exemplar.span.unix_ns)),
     }
 }
 
@@ -73,24 +106,26 @@ fn pairs(labels: &[Label<'_>]) -> Vec<LabelPair> {
         .collect()
 }
 
-fn distribution(histogram: &aggregate::Histogram, kind: Kind) -> Histogram {
-    let bucket = |(upper_bound, cumulative_count)| Bucket {
-        cumulative_count,
-        upper_bound,
+fn distribution(shown: &Distribution<'_>, kind: Kind) -> Histogram {
+    let mut above = f64::NEG_INFINITY;
+    let mut bucket = |(upper_bound, cumulative_count)| {
+        let newest = shown.exemplars().newest_in(above, upper_bound);
+        above = upper_bound;
+        Bucket {
+            cumulative_count,
+            upper_bound,
+            exemplar: newest.map(exemplar),
+        }
     };
     let mut classic: Vec<Bucket> = match kind {
-        Kind::Histogram(range) => range
-            .bounds()
-            .zip(histogram.classic(range))
-            .map(bucket)
-            .collect(),
-        _ => Vec::new(),
+        Kind::Histogram(range) => shown.classic(range).map(&mut bucket).collect(),
+        Kind::Counter | Kind::Gauge => Vec::new(),
     };
-    classic.push(bucket((f64::INFINITY, histogram.count())));
-    let native = histogram.native();
+    classic.push(bucket((f64::INFINITY, shown.count())));
+    let native = shown.native();
     Histogram {
-        sample_count: histogram.count(),
-        sample_sum: histogram.sum(),
+        sample_count: shown.count(),
+        sample_sum: shown.sum(),
         bucket: classic,
         schema: grid::SCHEMA,
         zero_threshold: grid::ZERO_THRESHOLD,
@@ -101,5 +136,7 @@ fn distribution(histogram: &aggregate::Histogram, kind: Kind) -> Histogram {
             .map(|(offset, length)| BucketSpan { offset, length })
             .collect(),
         positive_delta: native.deltas,
+        created_timestamp: None,
+        exemplars: shown.exemplars().iter().map(exemplar).collect(),
     }
 }

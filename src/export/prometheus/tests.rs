@@ -1,4 +1,4 @@
-//! Tests of the page: what it says of hand-made records, in both formats.
+//! Tests of the page: what it says of hand-made records, in each format.
 
 use std::sync::Arc;
 
@@ -6,11 +6,14 @@ use prost::Message;
 
 use super::message::{self, MetricType};
 use super::*;
-use crate::aggregate::Live;
 use crate::aggregate::fixture::{self, RULES, failed, ms, ok, refused};
+use crate::aggregate::{ExportedSpan, Live, StreamRules};
 use crate::export::catalog;
-use crate::measurement::{Outcome, RefusedReason, Stream};
+use crate::measurement::{Outcome, RefusedReason, Slo, SloLimit, SloMetric, Stream, TraceIds};
 use crate::telemetry::SelfMetrics;
+
+mod open_metrics;
+mod speed;
 
 /// One stream with two good requests, a failure and two refusals.
 fn live(stream: &Arc<Stream>) -> Live {
@@ -22,18 +25,40 @@ fn live(stream: &Arc<Stream>) -> Live {
         refused(stream, 4_000, RefusedReason::InFlight),
         refused(stream, 5_000, RefusedReason::Budget),
     ] {
-        live.observe(Arc::new(observed));
+        live.observe(Arc::new(observed), None);
     }
     live
 }
 
-fn text_of(live: &Live, gauges: &[Gauge]) -> String {
+/// When the run of these pages began.
+const STARTED: u64 = 1_795_953_601_000_000_000;
+
+fn page_of(format: Format, live: &Live, gauges: &[Gauge]) -> Vec<u8> {
     let view = View {
         live,
         gauges,
         own: &[],
+        started_unix_ns: STARTED,
     };
-    String::from_utf8(render(Format::Text, &view)).expect("a page is UTF-8")
+    render(format, &view)
+}
+
+fn text_of(live: &Live, gauges: &[Gauge]) -> String {
+    String::from_utf8(page_of(Format::Text, live, gauges)).expect("a page is UTF-8")
+}
+
+/// The values of the samples of `metric`, each with what of its labels comes after the stream's.
+fn samples<'a>(page: &'a str, metric: &str) -> Vec<(&'a str, &'a str)> {
+    let lines = page.lines().filter(|line| line.starts_with(metric));
+    lines
+        .map(|line| {
+            let (series, value) = line.split_once("} ").expect("labels and a value");
+            let (_, own) = series
+                .split_once("connection=\"pooled\"")
+                .expect("stream labels");
+            (own.trim_start_matches(','), value)
+        })
+        .collect()
 }
 
 fn families(page: &[u8]) -> Vec<message::MetricFamily> {
@@ -55,19 +80,36 @@ fn counters_in_text() {
     let page = text_of(&live(&fixture::stream(0)), &[]);
     let labels =
         r#"target="t",endpoint="http://t:1",probe="p",api="chat",cache="cold",connection="pooled""#;
+    let line = |outcome: &str, status: &str, count: u64| {
+        let status = match status {
+            "" => String::new(),
+            code => format!(",http_response_status_code=\"{code}\""),
+        };
+        format!("tokencanary_requests_total{{{labels},outcome=\"{outcome}\"{status}}} {count}")
+    };
     assert_eq!(
         lines_of(&page, "tokencanary_requests_total"),
         [
             "# HELP tokencanary_requests_total Records by what became of them".to_owned(),
             "# TYPE tokencanary_requests_total counter".to_owned(),
-            format!(
-                "tokencanary_requests_total{{{labels},outcome=\"ok\",http_response_status_code=\"200\"}} 2"
-            ),
-            format!(
-                "tokencanary_requests_total{{{labels},outcome=\"http_status\",http_response_status_code=\"503\"}} 1"
-            ),
-            format!("tokencanary_requests_total{{{labels},outcome=\"refused\"}} 2"),
-        ]
+            line("ok", "200", 2),
+            line("dns", "", 0),
+            line("connect", "", 0),
+            line("tls", "", 0),
+            line("timeout_connect", "", 0),
+            line("timeout_first_token", "", 0),
+            line("timeout_gap", "200", 0),
+            line("timeout_total", "", 0),
+            line("stream_cut", "200", 0),
+            line("stream_error", "200", 0),
+            line("not_a_stream", "200", 0),
+            line("malformed", "200", 0),
+            line("empty", "200", 0),
+            line("refused", "", 2),
+            line("cancelled", "", 0),
+            line("http_status", "503", 1),
+        ],
+        "what can be foreseen is there from the start"
     );
     assert_eq!(
         lines_of(&page, "tokencanary_arrivals_total{"),
@@ -119,12 +161,7 @@ fn a_histogram_in_text() {
 #[test]
 fn a_histogram_in_protobuf_is_native_and_classic() {
     let live = live(&fixture::stream(0));
-    let view = View {
-        live: &live,
-        gauges: &[],
-        own: &[],
-    };
-    let families = families(&render(Format::Protobuf, &view));
+    let families = families(&page_of(Format::Protobuf, &live, &[]));
     let family = families
         .iter()
         .find(|family| family.name == "tokencanary_request_ttft_or_failure_seconds")
@@ -182,6 +219,7 @@ fn tags_are_those_of_the_definition() {
             }),
             ..message::Metric::default()
         }],
+        unit: String::new(),
     };
     let histogram = [
         0x08, 3, // 1: sample count
@@ -244,6 +282,7 @@ fn every_name_is_in_the_catalog_and_formats_agree() {
         live: &live,
         gauges: &gauges,
         own: &gathered,
+        started_unix_ns: STARTED,
     };
     let families = families(&render(Format::Protobuf, &view));
     for family in &families {

@@ -121,21 +121,35 @@ impl Writer {
     /// The text of the block `id` of `scope`, always the same: `tokens` tokens, also between
     /// other blocks. It begins with a space and a word and ends with a word, so that tokens end
     /// where blocks end.
-    pub fn block(&mut self, (scope, id): (u64, u64), tokens: u32) -> Written {
+    pub fn block(&mut self, block: (u64, u64), tokens: u32) -> Written {
+        let anchor = self.given(ANCHOR.to_owned());
+        let before = anchor.tokens.unwrap_or(1);
+        let written = self.end_with_block(&anchor, block, before.saturating_add(tokens));
+        Written {
+            tokens: written.tokens.map(|tokens| tokens.saturating_sub(before)),
+            ..written
+        }
+    }
+
+    /// The block `id` of `scope` after `before`, as much of it as brings both to `tokens` tokens:
+    /// a block that begins a text, or the beginning of one that a text ends with. The text is
+    /// only that of the block; the tokens are those of both.
+    pub fn end_with_block(
+        &mut self,
+        before: &Written,
+        (scope, id): (u64, u64),
+        tokens: u32,
+    ) -> Written {
         let mut own = Draws::of_both(scope, id);
         let draft = Draft {
-            whole: ANCHOR.to_owned(),
+            whole: before.text.clone(),
             units: Vec::new(),
             source: Units::new(self.style, Draws::of(own.word())),
             nonce: Some(own),
             is_closed: true,
         };
-        let before = self.count(ANCHOR).unwrap_or(1);
-        let written = self.written(draft, (Some(before), before.saturating_add(tokens)));
-        Written {
-            tokens: written.tokens.map(|tokens| tokens.saturating_sub(before)),
-            ..written
-        }
+        let counted = before.tokens.or_else(|| self.count(&before.text));
+        self.written(draft, (counted, tokens))
     }
 
     /// A text of others, measured.

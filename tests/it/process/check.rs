@@ -174,3 +174,81 @@ async fn silent_servers_cost_the_time_of_one_and_no_more_than_their_limits() {
     let took = begun.elapsed();
     assert!(took < std::time::Duration::from_secs(12), "{took:?}");
 }
+
+/// A gateway that refuses fields it does not know, as OpenAI's own API does.
+async fn strict_gateway() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await;
+    let listener = listener.expect("loopback has free ports");
+    let address = listener.local_addr().expect("it is bound");
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            tokio::spawn(async move {
+                let mut request = Vec::new();
+                let body_of = |request: &[u8]| {
+                    let text = String::from_utf8_lossy(request).into_owned();
+                    let (head, body) = text.split_once("\r\n\r\n")?;
+                    let length = head.lines().find_map(|line| {
+                        line.to_lowercase()
+                            .strip_prefix("content-length:")?
+                            .trim()
+                            .parse()
+                            .ok()
+                    });
+                    (body.len() >= length.unwrap_or(0_usize)).then(|| body.to_owned())
+                };
+                let body = loop {
+                    if let Some(body) = body_of(&request) {
+                        break body;
+                    }
+                    if !matches!(stream.read_buf(&mut request).await, Ok(1..)) {
+                        return;
+                    }
+                };
+                let (status, kind, answer) = if body.is_empty() {
+                    ("404 Not Found", "text/plain", String::new())
+                } else if body.contains("ignore_eos") {
+                    let error = r#"{"error":{"message":"Unrecognized request argument supplied: ignore_eos","type":"invalid_request_error","param":null,"code":null}}"#;
+                    ("400 Bad Request", "application/json", error.to_owned())
+                } else {
+                    let chunk = r#"data: {"id":"a","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":{"content":"hello"},"finish_reason":"stop"}]}"#;
+                    (
+                        "200 OK",
+                        "text/event-stream",
+                        format!("{chunk}\n\ndata: [DONE]\n\n"),
+                    )
+                };
+                let whole = format!(
+                    "HTTP/1.1 {status}\r\ncontent-type: {kind}\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{answer}",
+                    answer.len()
+                );
+                stream.write_all(whole.as_bytes()).await.unwrap_or_default();
+            });
+        }
+    });
+    format!("http://{address}")
+}
+
+#[tokio::test]
+async fn a_server_that_takes_no_exact_length_is_told_from_one_that_takes_nothing() {
+    let folder = scratch("check_length");
+    let gateway = strict_gateway().await;
+    let targets = [
+        format!("url: '{gateway}', model: m"),
+        format!("url: '{gateway}', model: m, request: {{ exact_length: false }}"),
+    ];
+    let told = check(&folder, &targets, &["--output", "json"]).await;
+    assert_eq!(told.code, Some(1), "{told:?}");
+    for part in [
+        "targets[0].request.exact_length: `true`: ",
+        "wanted: `false`",
+        "length: advisory",
+    ] {
+        assert!(told.stderr.contains(part), "no `{part}` in {}", told.stderr);
+    }
+    assert!(!told.stderr.contains("targets[1]"), "{}", told.stderr);
+    let objects = lines(&told.stdout);
+    let column =
+        |key: &str| -> Vec<Value> { objects.iter().map(|object| object[key].clone()).collect() };
+    assert_eq!(column("outcome"), ["http_status", "ok"]);
+    assert_eq!(column("length"), ["exact", "advisory"]);
+}

@@ -7,20 +7,17 @@ use std::fs;
 use std::path::Path;
 
 use super::setting::finish;
+use crate::program::blessing;
 
-const COMMANDS: [&str; 6] = ["demo", "run", "check", "bench", "simulate", "trace"];
+const COMMANDS: [&str; 7] = [
+    "demo", "run", "check", "bench", "simulate", "trace", "generate",
+];
 
 /// Commands of `trace`.
 const TRACE: [&str; 3] = ["analyze", "convert", "synthesize"];
 
-fn blessing() -> bool {
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "the tests' own setting, not the product's"
-    )]
-    let given = std::env::var("TOKENCANARY_BLESS");
-    given.is_ok_and(|given| given == "1")
-}
+/// Commands of `generate`.
+const GENERATE: [&str; 4] = ["rules", "dashboards", "kubernetes", "metrics-reference"];
 
 async fn golden(name: &str, arguments: &[&str]) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/help");
@@ -53,6 +50,13 @@ async fn help_is_what_was_agreed() {
     }
     for command in TRACE {
         golden(&format!("trace-{command}"), &["trace", command, "--help"]).await;
+    }
+    for command in GENERATE {
+        golden(
+            &format!("generate-{command}"),
+            &["generate", command, "--help"],
+        )
+        .await;
     }
 }
 

@@ -10,7 +10,8 @@ use tokencanary::clock::TimeAnchor;
 use tokencanary::config::{BaseUrl, Limits, NetworkConfig, RequestConfig};
 use tokencanary::load::workload::Prompt;
 use tokencanary::measurement::{
-    Api, CacheMode, ConnectionPolicy, Outcome, RequestRecord, Stream, StreamId, TraceIds,
+    Api, CacheMode, ConnectionPolicy, LengthMode, Outcome, RequestRecord, Stream, StreamId,
+    TraceIds,
 };
 use tokencanary::transport::{Endpoint, TcpConnect};
 
@@ -74,6 +75,7 @@ impl Question {
             api: self.api,
             cache: CacheMode::Cold,
             connection: ConnectionPolicy::New,
+            length: LengthMode::Exact,
             streaming: self.streaming,
             closed_loop: false,
             model,

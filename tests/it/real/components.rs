@@ -60,33 +60,60 @@ impl LlamaServer {
     }
 }
 
-/// Prometheus, scraping one address every second, native histograms on.
+/// Prometheus, scraping one address every second; it keeps exemplars.
 pub(super) struct Prometheus {
-    program: Program,
-    url: String,
+    pub(super) program: Program,
+    pub(super) url: String,
+}
+
+/// What a Prometheus asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Scrape {
+    /// Protobuf, for its native histograms.
+    Native,
+    /// `OpenMetrics`, as it does unless told otherwise.
+    Classic,
 }
 
 impl Prometheus {
-    /// Scrapes `target`, a host and port.
+    /// Scrapes `target`, a host and port, native histograms on.
     pub(super) async fn start(folder: &Path, target: &str) -> Self {
-        let config = folder.join("prometheus.yml");
+        Self::start_as(folder, target, Scrape::Native).await
+    }
+
+    /// Scrapes `target` as `scrape` says.
+    pub(super) async fn start_as(folder: &Path, target: &str, scrape: Scrape) -> Self {
         let text = format!(
             "global: {{ scrape_interval: 1s, scrape_timeout: 1s }}\n\
              scrape_configs:\n\
              - job_name: tokencanary\n\
              \x20 static_configs: [{{ targets: ['{target}'] }}]\n"
         );
+        Self::launch(folder, (&text, &[]), scrape).await
+    }
+
+    /// With this configuration, in `prometheus.yml`, and further flags; native histograms on.
+    pub(super) async fn start_with(folder: &Path, text: &str, flags: &[&str]) -> Self {
+        Self::launch(folder, (text, flags), Scrape::Native).await
+    }
+
+    async fn launch(folder: &Path, (text, flags): (&str, &[&str]), scrape: Scrape) -> Self {
+        let config = folder.join("prometheus.yml");
         std::fs::write(&config, text).expect("the folder is ours");
         let address = free_address();
         let mut command = Command::new(component("TOKENCANARY_PROMETHEUS"));
         command
+            .args(flags)
             .arg(format!("--config.file={}", config.display()))
             .arg(format!(
                 "--storage.tsdb.path={}",
                 folder.join("prometheus").display()
             ))
             .arg(format!("--web.listen-address={address}"))
-            .arg("--enable-feature=native-histograms");
+            .arg(match scrape {
+                Scrape::Native => "--enable-feature=exemplar-storage,native-histograms",
+                Scrape::Classic => "--enable-feature=exemplar-storage",
+            });
         let mut program = Program::start("prometheus-server", folder, &mut command);
         let url = format!("http://{address}");
         let ready = format!("{url}/-/ready");
@@ -102,18 +129,50 @@ impl Prometheus {
     ///
     /// If there are several.
     pub(super) async fn value(&self, expression: &str, at: f64) -> Option<f64> {
-        let mut url = reqwest::Url::parse(&self.url).expect("made above");
-        url.set_path("/api/v1/query");
-        url.query_pairs_mut()
-            .append_pair("query", expression)
-            .append_pair("time", &format!("{at:.3}"));
-        let answer: Value = serde_json::from_str(&get(url.as_str()).await?).ok()?;
-        let results = answer["data"]["result"].as_array()?;
+        let results = self.query(expression, at).await?;
         assert!(
             results.len() <= 1,
             "`{expression}` has several series: {results:?}"
         );
         results.first()?["value"][1].as_str()?.parse().ok()
+    }
+
+    /// The bounds of the classic histogram whose buckets are `expression`, ascending.
+    pub(super) async fn bounds(&self, expression: &str, at: f64) -> Vec<f64> {
+        let buckets = self.query(expression, at).await.unwrap_or_default();
+        let mut bounds: Vec<f64> = buckets
+            .iter()
+            .filter_map(|bucket| bucket["metric"]["le"].as_str()?.parse().ok())
+            .collect();
+        bounds.sort_by(f64::total_cmp);
+        bounds
+    }
+
+    async fn query(&self, expression: &str, at: f64) -> Option<Vec<Value>> {
+        let asked = [("query", expression), ("time", &format!("{at:.3}"))];
+        let answer = self.ask("/api/v1/query", &asked).await?;
+        answer["data"]["result"].as_array().cloned()
+    }
+
+    /// All exemplars of the series of `expression`, of the day before `at`.
+    pub(super) async fn exemplars(&self, expression: &str, at: f64) -> Vec<Value> {
+        let asked = [
+            ("query", expression),
+            ("start", &format!("{:.3}", at - 86_400.0)),
+            ("end", &format!("{:.3}", at + 60.0)),
+        ];
+        let answer = self.ask("/api/v1/query_exemplars", &asked).await;
+        let answer = answer.expect("it answers");
+        let series = answer["data"].as_array().expect("a list");
+        let lists = series.iter().map(|one| one["exemplars"].as_array());
+        lists.flatten().flatten().cloned().collect()
+    }
+
+    async fn ask(&self, path: &str, asked: &[(&str, &str)]) -> Option<Value> {
+        let mut url = reqwest::Url::parse(&self.url).expect("made above");
+        url.set_path(path);
+        url.query_pairs_mut().extend_pairs(asked);
+        serde_json::from_str(&get(url.as_str()).await?).ok()
     }
 }
 

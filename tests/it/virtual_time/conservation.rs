@@ -114,6 +114,7 @@ fn page_counts(left: &super::Left) -> BTreeMap<String, u64> {
             live: &live,
             gauges: &[],
             own: &[],
+            started_unix_ns: 0,
         },
     );
     let page = String::from_utf8(page).expect("text");
@@ -131,7 +132,7 @@ fn page_counts(left: &super::Left) -> BTreeMap<String, u64> {
         }
         if let Some((_, rest)) = line
             .split_once("outcome=\"")
-            .filter(|_| line.starts_with("tokencanary_requests_total{"))
+            .filter(|_| line.starts_with("tokencanary_requests_total{") && value() > 0)
         {
             let outcome = rest.split('"').next().expect("closed").to_owned();
             *counts.entry(outcome).or_default() += value();

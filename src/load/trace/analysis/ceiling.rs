@@ -4,7 +4,8 @@
 //! the first that is not there; only whole blocks are kept; and the last token is always
 //! computed. Requests take no time here, and blocks that were generated are not kept, since a
 //! trace has ids of prompts only. So it is a ceiling for what a server can reach with these
-//! prompts, and what it reaches if answers are not reused and nothing runs at once.
+//! prompts, and what it reaches if answers are not reused and nothing runs at once. In a cache
+//! with a limit, parts of blocks and answers take room all the same, as they do in a server.
 //!
 //! Beyond the limit of the set a part of all blocks stands for the whole. Ids are chained: a
 //! block that was seen has had everything before it seen too, so the leading blocks of a prompt
@@ -248,8 +249,8 @@ const FOLLOWED: u64 = 1 << 20;
 
 /// A cache of a given size, which gives up what was not used for longest.
 ///
-/// The blocks of a request are used from its last to its first, as servers free them, so that the
-/// end of a prompt goes before its beginning.
+/// The blocks of a request are used from its last to its first, as servers free them, so that its
+/// answer goes before its prompt, and the end of that before its beginning.
 #[derive(Debug)]
 pub(super) struct LruCache {
     size: CacheSize,
@@ -257,6 +258,8 @@ pub(super) struct LruCache {
     counts: Counts,
     /// Blocks of the row, and where they were found.
     found: Vec<(u64, Option<u32>)>,
+    /// Blocks so far that nothing can be served from.
+    of_no_use: u64,
 }
 
 #[derive(Debug)]
@@ -273,6 +276,7 @@ impl LruCache {
             state: None,
             counts: Counts::new(),
             found: Vec::new(),
+            of_no_use: 0,
         }
     }
 
@@ -289,10 +293,7 @@ impl LruCache {
         let weight = sampling.weight();
         let tokens = weight * f64::from(row.block_tokens);
         let cacheable = row.cacheable_blocks();
-        // A part block is never kept.
-        let whole = row.input_tokens.map_or(row.blocks.len(), |input| {
-            (input / row.block_tokens) as usize
-        });
+        let (whole, all) = blocks_used(row);
         let mut leading = true;
         self.found.clear();
         for (place, id) in row.blocks.iter().enumerate() {
@@ -309,6 +310,13 @@ impl LruCache {
             }
             if place < whole {
                 self.found.push((hash, node));
+            }
+        }
+        for _ in whole..all {
+            let hash = hash::of(&self.of_no_use.to_le_bytes());
+            self.of_no_use += 1;
+            if sampling.keeps(hash) {
+                lru.touch(hash, None);
             }
         }
         for (hash, node) in self.found.iter().rev() {
@@ -329,6 +337,18 @@ impl LruCache {
             sampled_one_in: 1 << following.sampling.halvings,
         })
     }
+}
+
+/// Blocks with ids that hold nothing but tokens of the prompt of `row`, and all blocks that it
+/// takes with its answer.
+fn blocks_used(row: &TraceRow) -> (usize, usize) {
+    let block = u64::from(row.block_tokens);
+    let of_ids = row.blocks.len() as u64 * block;
+    let input = row.input_tokens.map_or(of_ids, u64::from);
+    let tokens = input.max(1) + u64::from(row.output_tokens.unwrap_or(1)) - 1;
+    let whole = (input / block).min(row.blocks.len() as u64);
+    let all = tokens.div_ceil(block);
+    (whole as usize, all as usize)
 }
 
 impl Following {

@@ -4,6 +4,7 @@
 //! sampling by chance needs, which is bounded. Opening and reading files is for the caller.
 
 mod blocks;
+mod counted;
 mod draw;
 mod entry;
 mod gather;

@@ -7,9 +7,10 @@ use rand::RngExt;
 use rand::rngs::StdRng;
 
 use super::super::words::WORDS;
-use super::super::{Prompt, Sources, Verbatim};
+use super::super::{Measure, Prompt, Sources, Verbatim, Written};
 use super::Step;
 use super::blocks::append_block;
+use super::counted::CountedTexts;
 use crate::load::trace::{Body, TraceRow};
 
 /// Words at the start of a text that make it unlike any other.
@@ -23,17 +24,28 @@ pub struct RowTexts {
     seed: u64,
     sources: Sources,
     output_tokens: Option<u32>,
+    /// Where a word is not taken for a token.
+    counted: Option<CountedTexts>,
 }
 
 impl RowTexts {
-    /// Texts of blocks come from `seed`, others from `sources`; `output_tokens` are asked for
-    /// where a row does not say.
+    /// Texts of blocks come from `seed`, others from `sources`; both have their length by
+    /// `measure`. `output_tokens` are asked for where a row does not say.
     #[must_use]
-    pub const fn new(seed: u64, sources: Sources, output_tokens: Option<u32>) -> Self {
+    pub fn new(
+        seed: u64,
+        sources: Sources,
+        (measure, output_tokens): (Measure, Option<u32>),
+    ) -> Self {
+        let counted = match measure {
+            Measure::Units { .. } => None,
+            Measure::Exact(tokenizer) => Some(CountedTexts::new(seed, tokenizer)),
+        };
         Self {
             seed,
             sources,
             output_tokens,
+            counted,
         }
     }
 
@@ -56,15 +68,19 @@ impl RowTexts {
             Some(Body::Payload(json)) => prompt.verbatim = Some(Verbatim::Body(Arc::from(json))),
             None => {
                 let tokens = length(row)?;
-                prompt.text = self.text(row, tokens);
-                prompt.input_tokens = Some(tokens);
+                let written = match &mut self.counted {
+                    Some(counted) => counted.text((row, tokens), &mut self.sources),
+                    None => self.words(row, tokens),
+                };
+                prompt.text = written.text;
+                prompt.input_tokens = written.tokens;
             }
         }
         Ok(Step::first(prompt))
     }
 
     /// `tokens` words: those of the blocks, and what no block covers is new.
-    fn text(&mut self, row: &TraceRow, tokens: u32) -> String {
+    fn words(&mut self, row: &TraceRow, tokens: u32) -> Written {
         let mut text = String::new();
         let mut left = tokens;
         for id in &row.blocks {
@@ -75,7 +91,10 @@ impl RowTexts {
         let nonce = left.min(NONCE_WORDS);
         append(&mut text, nonce, &mut self.sources.fresh);
         append(&mut text, left - nonce, &mut self.sources.seeded);
-        text
+        Written {
+            text,
+            tokens: Some(tokens),
+        }
     }
 }
 
@@ -115,13 +134,18 @@ mod tests {
     use rand::SeedableRng;
 
     use super::*;
+    use crate::load::workload::Tokenizer;
 
     fn texts(fresh: u64) -> RowTexts {
+        by(Measure::default(), fresh)
+    }
+
+    fn by(measure: Measure, fresh: u64) -> RowTexts {
         let sources = Sources {
             seeded: StdRng::seed_from_u64(1),
             fresh: StdRng::seed_from_u64(fresh),
         };
-        RowTexts::new(7, sources, Some(9))
+        RowTexts::new(7, sources, (measure, Some(9)))
     }
 
     fn row(input_tokens: Option<u32>, blocks: &[u64]) -> TraceRow {
@@ -162,6 +186,51 @@ mod tests {
         assert_ne!(cold[..6], colder[..6]);
         assert_eq!(cold.len(), 40);
         assert_eq!(words(&mut texts, row(None, &[1, 2])).len(), 32);
+    }
+
+    /// Some letters and `the`; what it does not know is no token at all.
+    const TINY: &[u8] = include_bytes!("../../../../tests/fixtures/tokenizer/tiny.json");
+
+    #[test]
+    fn a_tokenizer_makes_prompts_exact_and_keeps_what_they_share() {
+        let tokenizer = Arc::new(Tokenizer::json(TINY).expect("the fixture is valid"));
+        let mut texts = by(Measure::Exact(Arc::clone(&tokenizer)), 2);
+        let mut text = |input, blocks: &[u64]| {
+            let step = texts.step(&mut row(input, blocks)).expect("a length");
+            assert_eq!(step.prompt.input_tokens, input, "{blocks:?}");
+            assert_eq!(
+                tokenizer.count(&step.prompt.text),
+                Ok(input.expect("given"))
+            );
+            step.prompt.text
+        };
+        let one = text(Some(48), &[1, 2, 3]);
+        let other = text(Some(48), &[1, 2, 4]);
+        assert_ne!(one, other);
+        let shared = common(&one, &other);
+        assert_eq!(tokenizer.count(shared), Ok(32), "{shared}");
+        let longer = text(Some(60), &[1, 2, 3, 5]);
+        assert!(longer.starts_with(&format!("{one} ")), "{one}\n{longer}");
+        // Cut short, the third block is the same but for how it ends.
+        let cut = text(Some(42), &[1, 2, 3]);
+        let shared = tokenizer.count(common(&one, &cut)).expect("a text");
+        assert!((40..=42).contains(&shared), "{shared}\n{one}\n{cut}");
+        let uncovered = [text(Some(40), &[1]), text(Some(40), &[1])];
+        let shared = common(&uncovered[0], &uncovered[1]);
+        assert_eq!(tokenizer.count(shared), Ok(16), "{shared}");
+        text(Some(1), &[9]);
+        text(Some(200), &[]);
+        // The first block of one prompt is a later one of another.
+        text(Some(48), &[3, 2, 1]);
+    }
+
+    /// The whole words with which both begin.
+    fn common<'t>(one: &'t str, other: &str) -> &'t str {
+        let same = one.bytes().zip(other.bytes());
+        let length = same.take_while(|(one, other)| one == other).count();
+        one[..length]
+            .rsplit_once(' ')
+            .map_or("", |(words, _)| words)
     }
 
     #[test]

@@ -6,8 +6,8 @@ use tokencanary::client::{Ended, Protocol, Reading};
 use tokencanary::clock::MonoTime;
 use tokencanary::config::RequestConfig;
 use tokencanary::measurement::{
-    Api, CacheMode, ConnectionPolicy, Note, Outcome, RequestError, RequestRecord, Stream, StreamId,
-    TokenCounts, TraceIds,
+    Api, CacheMode, ConnectionPolicy, LengthMode, Note, Outcome, RequestError, RequestRecord,
+    Stream, StreamId, TokenCounts, TraceIds,
 };
 use tokencanary::transport::ReadMark;
 
@@ -79,6 +79,7 @@ pub(crate) fn record(api: Api, streaming: bool) -> RequestRecord {
         api,
         cache: CacheMode::Cold,
         connection: ConnectionPolicy::New,
+        length: LengthMode::Exact,
         streaming,
         closed_loop: false,
         model: OnceLock::new(),

@@ -18,8 +18,8 @@ use tokencanary::clock::TimeAnchor;
 use tokencanary::config::{BaseUrl, HttpVersion, Limits, NetworkConfig, RequestConfig, TlsConfig};
 use tokencanary::load::workload::Prompt;
 use tokencanary::measurement::{
-    Api, CacheMode, ClockSource, ConnectionPolicy, Note, Outcome, RequestRecord, Stream, StreamId,
-    TraceIds,
+    Api, CacheMode, ClockSource, ConnectionPolicy, LengthMode, Note, Outcome, RequestRecord,
+    Stream, StreamId, TraceIds,
 };
 use tokencanary::simulator::{Profile, Simulator, SimulatorConfig};
 use tokencanary::transport::{Endpoint, TcpConnect};
@@ -206,6 +206,7 @@ async fn ask(url: String, network: NetworkConfig) -> [RequestRecord; 2] {
         api: Api::Chat,
         cache: CacheMode::Cold,
         connection: ConnectionPolicy::Pooled,
+        length: LengthMode::Exact,
         streaming: true,
         closed_loop: false,
         model: OnceLock::new(),

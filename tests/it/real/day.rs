@@ -1,0 +1,346 @@
+//! A day of the canary in Prometheus: the whole pipeline runs 24 hours against the simulator in
+//! virtual time, its page is rendered every minute, and the pages are written in time order
+//! through the remote-write receiver, classic and native histograms side by side. Then Prometheus
+//! itself evaluates the recording rules over that day, one after the other.
+//!
+//! What an in-memory pipe does not have is put in: receive stamps of a kernel, a certificate, the
+//! state of a server with a metrics page.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use prost::Message;
+use serde_json::Value;
+use tokencanary::aggregate::Live;
+use tokencanary::app::{App, Extent, Outputs, Setup};
+use tokencanary::clock::TimeAnchor;
+use tokencanary::config::{Arrivals, Config, WhenFull};
+use tokencanary::export::catalog::{self, Metric};
+use tokencanary::export::prometheus::message::{LabelPair, MetricFamily};
+use tokencanary::export::prometheus::{Format, Gauge, View, labels_of, render};
+use tokencanary::measurement::ConnectionPolicy;
+use tokencanary::simulator::{Fault, FaultKind, Profile, Simulator, SimulatorConfig};
+use tokencanary::telemetry::SelfMetrics;
+
+use super::remote_write::{Histogram, Sample, TimeSeries, write};
+use crate::virtual_time::{Pipes, at, config};
+
+/// From one page to the next.
+pub(super) const STEP: Duration = Duration::from_mins(1);
+/// How much is simulated.
+pub(super) const DAY: Duration = Duration::from_hours(24);
+/// Pages that are written at once.
+const AT_ONCE: usize = 30;
+/// The probe whose last success is made to look old.
+const FORGOTTEN: &str = "forgotten";
+
+/// The pages of the day, as Prometheus would have scraped them, the first at `start`, seconds
+/// since the epoch.
+pub(super) fn pages(start: f64) -> Vec<Vec<u8>> {
+    // A runtime of its own: its clock is paused, that of the caller meets real sockets.
+    let day = std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .start_paused(true)
+            .build()
+            .expect("no resource is used");
+        runtime.block_on(Box::pin(simulated(start)))
+    });
+    day.join().expect("the day passes")
+}
+
+/// Four streams of one server: pooled connections, new ones, a slow one, a slow one more.
+fn probes() -> Config {
+    let mut config = config(Arrivals::Poisson { rate: 0.4 }, WhenFull::Refuse, 8);
+    config.probes[0].name = "pooled".to_owned();
+    let like = |name: &str, rate: f64| {
+        let mut probe = config.probes[0].clone();
+        name.clone_into(&mut probe.name);
+        probe.phases[0].arrivals = Arrivals::Poisson { rate };
+        probe
+    };
+    let (mut new, slow) = (like("new", 0.4), like(FORGOTTEN, 0.02));
+    new.connection = ConnectionPolicy::New;
+    config.probes.extend([new, slow]);
+    config
+}
+
+/// What happens in the day: slower for an hour, errors, cut streams, and short freezes.
+fn faults() -> Vec<Fault> {
+    let hour = |hours: f64| at(Duration::from_secs_f64(hours * 3_600.0).as_millis() as u64);
+    let fault = |kind, from: f64, lasts| Fault {
+        kind,
+        from: hour(from),
+        lasts: Duration::from_secs(lasts),
+    };
+    vec![
+        fault(FaultKind::SlowPrefill { factor: 1.5 }, 8.0, 3_600),
+        fault(
+            FaultKind::Status {
+                code: 500,
+                retry_after: None,
+            },
+            12.0,
+            600,
+        ),
+        fault(FaultKind::Cut { after_chunks: 1 }, 14.0, 300),
+        fault(FaultKind::Freeze, 16.0, 20),
+        fault(FaultKind::Freeze, 23.9, 10),
+    ]
+}
+
+async fn simulated(start: f64) -> Vec<Vec<u8>> {
+    let anchor = TimeAnchor::start();
+    let profile = Profile::demo();
+    let simulator = Simulator::new(SimulatorConfig::new(profile), anchor).expect("no log file");
+    for fault in faults() {
+        simulator.inject(fault).expect("few faults");
+    }
+    let engine = tokio::spawn({
+        let simulator = simulator.clone();
+        async move { simulator.run().await }
+    });
+    let setup = Setup {
+        command: "test",
+        config: probes(),
+        anchor,
+        connect: Arc::new(Pipes(simulator)),
+        extent: Extent::default(),
+        outputs: Outputs::default(),
+    };
+    let here = tokio::runtime::Handle::current();
+    let app = App::build(setup, &here, here.clone()).expect("builds");
+    let live = app.live();
+    let own = SelfMetrics::new().expect("no names collide");
+    let running = tokio::spawn(Box::pin(app.run(tokio::time::sleep(DAY))));
+    let mut pages = Vec::new();
+    for minute in 0..u32::try_from(DAY.as_secs() / STEP.as_secs()).expect("few") {
+        tokio::time::sleep(STEP).await;
+        count(&own);
+        let now = start + (f64::from(minute) + 1.0) * STEP.as_secs_f64();
+        pages.push(page(&live, &own, now));
+    }
+    running.await.expect("no panic").expect("no task dies");
+    engine.abort();
+    pages
+}
+
+/// What happens to our own counters in a minute.
+fn count(own: &SelfMetrics) {
+    let spans = own.export("otlp");
+    spans.accepted.inc_by(50);
+    spans.sent.inc_by(49);
+    spans.dropped.inc();
+    own.scrapes("sim", "ok").inc_by(12);
+}
+
+fn page(live: &Mutex<Live>, own: &SelfMetrics, now: f64) -> Vec<u8> {
+    let live = live.lock().unwrap_or_else(PoisonError::into_inner);
+    let gauges = gauges(&live, now);
+    let view = View {
+        live: &live,
+        gauges: &gauges,
+        own: &own.gather(),
+    };
+    render(Format::Protobuf, &view)
+}
+
+/// What the program reads from other places than its streams.
+fn gauges(live: &Live, now: f64) -> Vec<Gauge> {
+    let one = |metric: &'static Metric, target: bool, value: f64| Gauge {
+        metric,
+        labels: if target {
+            vec![("target", "sim".to_owned())]
+        } else {
+            Vec::new()
+        },
+        value,
+    };
+    let mut gauges = vec![
+        one(&catalog::SERVER_RUNNING, true, 3.0),
+        one(&catalog::SERVER_WAITING, true, 1.0),
+        one(&catalog::SERVER_KV_USAGE, true, 0.4),
+        one(&catalog::SERVER_SAMPLE_AGE, true, 2.5),
+        one(&catalog::IN_FLIGHT, true, 2.0),
+        one(&catalog::IN_FLIGHT_LIMIT, true, 8.0),
+        one(&catalog::BUDGET_REQUESTS_USED, false, 1_000.0),
+        one(&catalog::BUDGET_REQUESTS_LIMIT, false, 50_000.0),
+        one(&catalog::BUDGET_TOKENS_USED, false, 100_000.0),
+        one(&catalog::BUDGET_TOKENS_LIMIT, false, 5_000_000.0),
+    ];
+    for stream in live.streams() {
+        let labels: Vec<_> = labels_of(stream.stream())
+            .into_iter()
+            .map(|(name, value)| (name, value.into_owned()))
+            .collect();
+        let forgotten = labels.contains(&("probe", FORGOTTEN.to_owned()));
+        for (metric, value) in [
+            (
+                &catalog::LAST_SUCCESS,
+                if forgotten { now - 7_200.0 } else { now - 1.0 },
+            ),
+            (&catalog::CERTIFICATE_EXPIRY, now + 60.0 * 86_400.0),
+        ] {
+            gauges.push(Gauge {
+                metric,
+                labels: labels.clone(),
+                value,
+            });
+        }
+    }
+    gauges
+}
+
+/// Series being put together, by their labels.
+#[derive(Default)]
+struct Batch(BTreeMap<Vec<(String, String)>, TimeSeries>);
+
+impl Batch {
+    /// The series called `name` with `labels` and, maybe, one more.
+    fn series(
+        &mut self,
+        name: &str,
+        labels: &[LabelPair],
+        more: Option<(&str, String)>,
+    ) -> &mut TimeSeries {
+        let own = labels
+            .iter()
+            .map(|label| (label.name.clone(), label.value.clone()));
+        let mut all: Vec<(String, String)> = own.collect();
+        all.extend(more.map(|(name, value)| (name.to_owned(), value)));
+        all.extend([
+            ("__name__".to_owned(), name.to_owned()),
+            ("job".to_owned(), "tokencanary".to_owned()),
+            ("instance".to_owned(), "canary:9464".to_owned()),
+        ]);
+        all.sort();
+        self.0.entry(all).or_insert_with_key(|labels| TimeSeries {
+            labels: labels
+                .iter()
+                .map(|(name, value)| LabelPair {
+                    name: name.clone(),
+                    value: value.clone(),
+                })
+                .collect(),
+            ..TimeSeries::default()
+        })
+    }
+
+    fn number(
+        &mut self,
+        name: &str,
+        labels: &[LabelPair],
+        more: Option<(&str, String)>,
+        sample: Sample,
+    ) {
+        self.series(name, labels, more).samples.push(sample);
+    }
+
+    fn add(&mut self, family: &MetricFamily, timestamp: i64) {
+        let name = &family.name;
+        for metric in &family.metric {
+            let labels = &metric.label;
+            let at = |value: f64| Sample { value, timestamp };
+            if let Some(number) = metric.counter.as_ref().or(metric.gauge.as_ref()) {
+                self.number(name, labels, None, at(number.value));
+            }
+            let Some(histogram) = &metric.histogram else {
+                continue;
+            };
+            let native = Histogram::of(histogram, timestamp);
+            self.series(name, labels, None).histograms.push(native);
+            let all = histogram.sample_count as f64;
+            self.number(&format!("{name}_count"), labels, None, at(all));
+            self.number(
+                &format!("{name}_sum"),
+                labels,
+                None,
+                at(histogram.sample_sum),
+            );
+            let bounds = histogram.bucket.iter();
+            let buckets = bounds
+                .map(|bucket| {
+                    (
+                        bucket.upper_bound.to_string(),
+                        bucket.cumulative_count as f64,
+                    )
+                })
+                .filter(|(bound, _)| bound != "inf")
+                .chain([("+Inf".to_owned(), all)]);
+            for (bound, below) in buckets {
+                let bucket = format!("{name}_bucket");
+                self.number(&bucket, labels, Some(("le", bound)), at(below));
+            }
+        }
+    }
+}
+
+/// Families of a page, with one that an in-memory pipe cannot have.
+fn families(page: &[u8]) -> Vec<MetricFamily> {
+    let mut rest = page;
+    let mut families = Vec::new();
+    while !rest.is_empty() {
+        let family = MetricFamily::decode_length_delimited(&mut rest).expect("we made it");
+        if family.name == catalog::SCHEDULE_LAG.prometheus {
+            let mut stands_in = family.clone();
+            catalog::READ_LAG.prometheus.clone_into(&mut stands_in.name);
+            families.push(stands_in);
+        }
+        families.push(family);
+    }
+    families
+}
+
+/// Writes `pages`, the first of which is as of `start`, to the Prometheus at `url`. Returns how
+/// many samples that were.
+pub(super) async fn write_pages(url: &str, start: i64, pages: &[Vec<u8>]) -> usize {
+    let step = i64::try_from(STEP.as_millis()).expect("short");
+    let mut timestamp = start;
+    let mut written = 0;
+    for some in pages.chunks(AT_ONCE) {
+        let mut batch = Batch::default();
+        for page in some {
+            for family in families(page) {
+                batch.add(&family, timestamp);
+            }
+            timestamp += step;
+        }
+        let series: Vec<TimeSeries> = batch.0.into_values().collect();
+        written += series
+            .iter()
+            .map(|one| one.samples.len() + one.histograms.len())
+            .sum::<usize>();
+        write(url, series).await;
+    }
+    written
+}
+
+/// The samples of a range query, as series called `name`.
+pub(super) fn recorded(name: &str, matrix: &[Value]) -> Vec<TimeSeries> {
+    let series = matrix.iter().map(|result| {
+        let labels = result["metric"].as_object().expect("labels");
+        let mut labels: BTreeMap<String, String> = labels
+            .iter()
+            .map(|(name, value)| (name.clone(), value.as_str().unwrap_or_default().to_owned()))
+            .collect();
+        labels.insert("__name__".to_owned(), name.to_owned());
+        let values = result["values"].as_array().expect("numbers");
+        let samples = values.iter().map(|pair| Sample {
+            timestamp: (pair[0].as_f64().expect("a time") * 1_000.0) as i64,
+            value: pair[1]
+                .as_str()
+                .and_then(|text| text.parse().ok())
+                .expect("a number"),
+        });
+        TimeSeries {
+            labels: labels
+                .into_iter()
+                .map(|(name, value)| LabelPair { name, value })
+                .collect(),
+            samples: samples.collect(),
+            histograms: Vec::new(),
+        }
+    });
+    series.collect()
+}
