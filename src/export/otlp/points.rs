@@ -17,7 +17,7 @@ pub(super) struct Place {
     pub(super) labels: Labels,
     pub(super) start: u64,
     pub(super) end: u64,
-    exemplars: Vec<Exemplar>,
+    pub(super) exemplars: Vec<Exemplar>,
 }
 
 impl Place {
