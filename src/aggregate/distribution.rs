@@ -22,6 +22,18 @@ pub struct Distribution<'a> {
 }
 
 impl<'a> Distribution<'a> {
+    /// `histogram` alone, without limits and exemplars.
+    #[must_use]
+    pub const fn plain(histogram: &'a Histogram) -> Self {
+        const NONE: &Exemplars = &Exemplars::NONE;
+        Self {
+            histogram,
+            limits: &[],
+            held: &[],
+            exemplars: NONE,
+        }
+    }
+
     /// How many values were counted, +∞ included.
     #[must_use]
     pub const fn count(&self) -> u64 {

@@ -28,6 +28,9 @@ pub struct Histogram {
     refused: u64,
     finite: u64,
     sum: f64,
+    /// The smallest and the largest finite value; absent before the first, and where they are
+    /// not known.
+    extremes: Option<(f64, f64)>,
 }
 
 /// The buckets of a histogram as Prometheus' native form has them.
@@ -68,6 +71,8 @@ impl Histogram {
         } else {
             self.finite += 1;
             self.sum += value;
+            let (least, most) = self.extremes.unwrap_or((value, value));
+            self.extremes = Some((least.min(value), most.max(value)));
             if value <= grid::ZERO_THRESHOLD {
                 self.zero += 1;
                 self.underflow += u64::from(value > 0.0);
@@ -106,6 +111,12 @@ impl Histogram {
 
     /// Adds all that `other` holds.
     pub fn merge(&mut self, other: &Self) {
+        self.extremes = match (self.extremes, other.extremes) {
+            (Some((a, b)), Some((c, d))) => Some((a.min(c), b.max(d))),
+            (one, None) if other.finite == 0 => one,
+            (None, other) if self.finite == 0 => other,
+            _ => None,
+        };
         for (index, count) in other.buckets() {
             self.add(index, count);
         }
@@ -116,6 +127,32 @@ impl Histogram {
         self.refused += other.refused;
         self.finite += other.finite;
         self.sum += other.sum;
+    }
+
+    /// What was counted after `earlier`, a former state of this one. The smallest and the largest
+    /// of those values are not known.
+    #[must_use]
+    pub fn since(&self, earlier: &Self) -> Self {
+        let mut before = earlier.buckets().peekable();
+        let mut later = Self {
+            zero: self.zero - earlier.zero.min(self.zero),
+            underflow: self.underflow - earlier.underflow.min(self.underflow),
+            overflow: self.overflow - earlier.overflow.min(self.overflow),
+            infinite: self.infinite - earlier.infinite.min(self.infinite),
+            refused: self.refused - earlier.refused.min(self.refused),
+            finite: self.finite - earlier.finite.min(self.finite),
+            sum: self.sum - earlier.sum,
+            ..Self::default()
+        };
+        for (index, count) in self.buckets() {
+            let known = before.next_if(|(at, _)| *at == index);
+            let added = count - known.map_or(0, |(_, known)| known.min(count));
+            if added > 0 {
+                later.indexes.push(index);
+                later.counts.push(added);
+            }
+        }
+        later
     }
 
     /// Empties it and keeps its storage.
@@ -135,6 +172,35 @@ impl Histogram {
     #[must_use]
     pub const fn count(&self) -> u64 {
         self.finite + self.infinite
+    }
+
+    /// Values in the zero bucket.
+    #[must_use]
+    pub const fn zeros(&self) -> u64 {
+        self.zero
+    }
+
+    /// The smallest and the largest finite value; `None` if there is none, or if they are not
+    /// known.
+    #[must_use]
+    pub const fn extremes(&self) -> Option<(f64, f64)> {
+        self.extremes
+    }
+
+    /// The buckets from the first one in use to the last, empty ones included: the index of the
+    /// first, and the counts; +∞ is in the bucket [`grid::INFINITE`].
+    #[must_use]
+    pub fn dense(&self) -> (i16, Vec<u64>) {
+        let infinite = (self.infinite > 0).then_some((grid::INFINITE, self.infinite));
+        let mut used = self.buckets().chain(infinite).peekable();
+        let first = used.peek().map_or(0, |(index, _)| *index);
+        let mut counts = Vec::new();
+        for (index, count) in used {
+            let place = usize::try_from(index - first).unwrap_or_default();
+            counts.resize(place, 0);
+            counts.push(count);
+        }
+        (first, counts)
     }
 
     /// Sum of the finite values.

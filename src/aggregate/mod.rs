@@ -4,15 +4,18 @@
 //! |---|---|---|---|
 //! | `aggregate` | `Window` | histograms, windows, goodput, step functions, joining samples by time | call anything good or bad |
 
+mod conventions;
 mod distribution;
 mod exemplars;
 pub mod grid;
 mod histogram;
 mod join;
+mod kept;
 mod live;
 mod measure;
 mod phases;
 pub mod rank;
+mod reach;
 pub mod slo;
 mod stats;
 pub mod summary;
@@ -29,14 +32,17 @@ mod live_tests;
 #[cfg(test)]
 mod window_tests;
 
+pub use conventions::{Convention, ConventionTotals};
 pub use distribution::{Distribution, classic_bounds};
 pub use exemplars::{Exemplar, Exemplars, ExportedSpan, MOST_EXEMPLARS};
 pub use histogram::{Histogram, Native};
 pub use join::SampleRing;
+pub use kept::Kept;
 pub use live::{LAST_REQUESTS, Live, MOST_EXPORTED, SPANS, StreamLive, StreamRules};
 pub use measure::{Measure, Reading};
 pub use phases::{PhaseSummary, Phases};
 pub use rank::Quantile;
+pub use reach::Reach;
 pub use slo::{ExactBounds, SloTotals};
 pub use stats::Stats;
 pub use summary::{Summary, SummaryBuilder};

@@ -4,6 +4,7 @@
 //! Memory is bounded: a fixed set of histograms and at most [`MAX_STATUSES`] pairs of outcome
 //! and status. Windows of time are elsewhere.
 
+use super::conventions::ConventionTotals;
 use super::distribution::Distribution;
 use super::exemplars::{Exemplar, Exemplars, ExportedSpan};
 use super::histogram::Histogram;
@@ -53,6 +54,7 @@ pub struct Totals {
     replaced: u64,
     last_success: Option<MonoTime>,
     wire: WireTotals,
+    conventions: ConventionTotals,
 }
 
 impl Totals {
@@ -78,6 +80,7 @@ impl Totals {
             replaced: 0,
             last_success: None,
             wire: WireTotals::default(),
+            conventions: ConventionTotals::default(),
         }
     }
 
@@ -101,6 +104,7 @@ impl Totals {
             self.last_success = self.last_success.max(record.timeline.end);
         }
         self.wire.observe(record);
+        self.conventions.count_tokens(record);
         if record.is_measured() {
             self.measure(record, stall);
             if let Some(span) = span {
@@ -112,6 +116,7 @@ impl Totals {
     /// What makes a record part of the latencies. Those of a warm-up are none.
     fn measure(&mut self, record: &RequestRecord, stall: StallRule) {
         self.measured_ok += u64::from(record.outcome == Outcome::Ok);
+        self.conventions.measure(record);
         if record.outcome != Outcome::Cancelled {
             self.stalls += as_u64(record.stalls(stall).len());
         }
@@ -295,6 +300,12 @@ impl Totals {
     #[must_use]
     pub const fn wire(&self) -> &WireTotals {
         &self.wire
+    }
+
+    /// What the `GenAI` conventions define.
+    #[must_use]
+    pub const fn conventions(&self) -> &ConventionTotals {
+        &self.conventions
     }
 
     /// Records whose own lag was too large for a verdict.

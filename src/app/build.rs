@@ -17,7 +17,7 @@ use tokio_util::task::TaskTracker;
 
 use super::aside::{Asking, page_at, page_elsewhere};
 use super::dispatch::{Dispatch, PhasePlan, Rules, Shared, Stop, Supply};
-use super::exporters::{self, ExporterTask};
+use super::exporters::{self, ExporterTask, Otlp};
 use super::feed::{Feed, FeedTask, FileReader, FromFile, Making, Timing};
 use super::join::{Join, Known};
 use super::lanes::{Lane, Lanes, Load};
@@ -25,11 +25,11 @@ use super::ledger::Ledger;
 use super::streams::{StreamPlan, headers, loops, streams};
 use super::tokenizers::{Tokenizers, load_all, measure};
 use super::{App, Extent, Outputs, Setup};
-use crate::aggregate::{Live, SampleRing, StreamRules, SummaryBuilder};
+use crate::aggregate::{Live, Reach, SampleRing, StreamRules, SummaryBuilder};
 use crate::client::Cancel;
 use crate::clock::TimeAnchor;
 use crate::config::{
-    Arrivals, Config, PhaseConfig, ProbeConfig, Replies, ServerMetrics, TargetConfig,
+    Arrivals, Config, PhaseConfig, ProbeConfig, Replies, ServerMetrics, TargetConfig, TraceSampling,
 };
 use crate::control::{Governor, Slots};
 use crate::load::workload::{Measure, Sources, Tokenizer, Workload};
@@ -133,7 +133,7 @@ impl App {
         };
         let ledgers = dispatches.iter().map(|dispatch| dispatch.ledger.clone());
         let instance = format!("{:032x}", rand::random::<u128>());
-        let (join, exporters) = joining.stage(ledgers.collect(), &instance)?;
+        let (join, exporters, otlp) = joining.stage(ledgers.collect(), &instance)?;
         Ok(Self {
             command,
             instance,
@@ -151,6 +151,7 @@ impl App {
             records: records_in,
             samples: mpsc::channel(SAMPLES),
             exporters,
+            otlp,
             live: Arc::clone(&join.live),
             own,
             listener: outputs.listener,
@@ -179,7 +180,20 @@ fn shared(
         cancel: Cancel::default(),
         requests: TaskTracker::new(),
         measuring: measuring.clone(),
+        sampling: sampling(config),
     }
+}
+
+/// Which requests have a span that leaves the program, if any has.
+fn exported_spans(config: &Config) -> Option<TraceSampling> {
+    let otlp = config.export.otlp.as_ref()?;
+    otlp.traces.as_ref().map(|_| otlp.sampling)
+}
+
+/// Which requests are traced: all, unless OTLP says otherwise.
+fn sampling(config: &Config) -> TraceSampling {
+    let otlp = config.export.otlp.as_ref();
+    otlp.map_or_else(TraceSampling::default, |otlp| otlp.sampling)
 }
 
 /// One set of slots per target, all free.
@@ -215,7 +229,7 @@ impl Joining<'_> {
         &self,
         ledgers: Vec<Ledger>,
         instance: &str,
-    ) -> anyhow::Result<(Join, Vec<ExporterTask>)> {
+    ) -> anyhow::Result<(Join, Vec<ExporterTask>, Otlp)> {
         let Self {
             config, outputs, ..
         } = self;
@@ -230,7 +244,7 @@ impl Joining<'_> {
             instance,
             rules: &rules,
         };
-        let (outlets, exporters) = exporters::build(&config.export, outputs, &parts)?;
+        let built = exporters::build(&config.export, outputs, &parts)?;
         let streams: Vec<_> = rules.iter().map(|(stream, _)| Arc::clone(stream)).collect();
         let targets = config.targets.iter();
         let join = Join {
@@ -242,12 +256,14 @@ impl Joining<'_> {
             known: targets
                 .map(|target| known(target, &config.probes))
                 .collect(),
-            outlets,
+            outlets: built.outlets,
+            events: built.otlp.events.clone(),
+            reach: Reach::new(config.targets.len()),
             ledgers,
-            exports_spans: config.export.otlp.is_some(),
+            exported_spans: exported_spans(config),
             tokenizers: self.tokenizers.clone(),
         };
-        Ok((join, exporters))
+        Ok((join, built.tasks, built.otlp))
     }
 }
 
@@ -312,6 +328,7 @@ impl Parts<'_> {
             sessions: (replies(probe), 0),
             ledger: Ledger::default(),
             ids: rand::make_rng(),
+            before: None,
         })
     }
 

@@ -39,11 +39,11 @@ use super::lanes::{Lane, Lanes};
 use super::ledger::Ledger;
 use crate::client::Cancel;
 use crate::clock::{MonoTime, TimeAnchor};
-use crate::config::{Replies, WhenFull};
+use crate::config::{Replies, TraceSampling, WhenFull};
 use crate::control::{Governor, Slots};
 use crate::load::schedule::Arrival;
 use crate::load::workload::Prompt;
-use crate::measurement::{RequestRecord, TraceIds};
+use crate::measurement::{Link, LinkKind, RequestRecord, TraceIds};
 
 /// After this long without a request the way there is cold.
 const PAUSE: Duration = Duration::from_millis(20);
@@ -95,6 +95,8 @@ pub(super) struct Shared {
     pub(super) cancel: Cancel,
     pub(super) requests: TaskTracker,
     pub(super) measuring: Handle,
+    /// Which requests the servers are told to trace.
+    pub(super) sampling: TraceSampling,
 }
 
 /// The loop of one probe and one target.
@@ -108,6 +110,8 @@ pub(super) struct Dispatch {
     pub(super) sessions: (Replies, u64),
     pub(super) ledger: Ledger,
     pub(super) ids: StdRng,
+    /// The arrival before.
+    pub(super) before: Option<TraceIds>,
 }
 
 impl Dispatch {
@@ -287,11 +291,18 @@ impl Dispatch {
         let permit = self.shared.records.clone().reserve_owned().await.ok()?;
         let sequence = self.shared.sequence.fetch_add(1, Relaxed);
         let ids = next_ids(&mut self.ids);
+        let is_second = self.lanes.is_second();
         let lane = self.lanes.pick();
         let intended = arrival.intended;
         let session = arrival.turn.map(|turn| turn.session);
         let mut record = RequestRecord::due(sequence, Arc::clone(&lane.stream), ids, intended);
         record.phase.clone_from(&phase.tag);
+        record.traced = self.shared.sampling.samples(ids.trace);
+        let before = self.before.replace(ids).filter(|_| is_second);
+        record.link = before.map(|ids| Link {
+            kind: LinkKind::Pair,
+            ids,
+        });
         let script = self.supply.take(session)?;
         let closed_loop = phase.schedule.is_closed_loop();
         let give_up = phase.give_up();

@@ -31,19 +31,11 @@ impl App {
         } else {
             Exposure::Beyond
         };
-        let reader = Reader {
-            anchor: self.anchor,
-            governor: Arc::clone(&self.shared.governor),
-            slots: slots_by_name(&self.config, &self.slots),
-            live: Arc::clone(&self.live),
-            instance: self.instance.clone(),
-            max_ages: self.join.known.iter().map(|known| known.max_age).collect(),
-        };
         let state = SurfaceState {
             live: Arc::clone(&self.live),
             anchor: self.anchor,
             own: self.own.clone(),
-            gauges: Arc::new(move || reader.read()),
+            gauges: self.gauges(),
             ready: Arc::clone(ready),
             info: RunInfo {
                 version: env!("CARGO_PKG_VERSION"),
@@ -53,6 +45,19 @@ impl App {
             },
         };
         Some((listener, router(state, exposure)))
+    }
+
+    /// What is read when somebody looks.
+    pub(super) fn gauges(&self) -> Arc<dyn Fn() -> Vec<Gauge> + Send + Sync> {
+        let reader = Reader {
+            anchor: self.anchor,
+            governor: Arc::clone(&self.shared.governor),
+            slots: slots_by_name(&self.config, &self.slots),
+            live: Arc::clone(&self.live),
+            instance: self.instance.clone(),
+            max_ages: self.join.known.iter().map(|known| known.max_age).collect(),
+        };
+        Arc::new(move || reader.read())
     }
 }
 

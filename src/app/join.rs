@@ -10,9 +10,11 @@ use tokio::time::{MissedTickBehavior, interval};
 
 use super::ledger::Ledger;
 use super::tokenizers::{Tokenizers, recount};
-use crate::aggregate::{ExportedSpan, Live, SampleRing, Summary, SummaryBuilder};
+use crate::aggregate::{ExportedSpan, Kept, Live, Reach, SampleRing, Summary, SummaryBuilder};
 use crate::clock::TimeAnchor;
+use crate::config::TraceSampling;
 use crate::export::offer;
+use crate::export::otlp::{Event, Events};
 use crate::measurement::{Observed, RequestRecord, Sample};
 use crate::telemetry::ExportCounters;
 
@@ -33,10 +35,18 @@ pub(super) struct Outlet {
     pub(super) when_behind: WhenBehind,
     pub(super) sender: mpsc::Sender<Arc<Observed>>,
     pub(super) counters: ExportCounters,
+    /// Which records it takes; all, if nothing is said.
+    pub(super) only: Option<TraceSampling>,
 }
 
 impl Outlet {
     async fn give(&self, observed: Arc<Observed>) {
+        let kept = self
+            .only
+            .map(|sampling| Kept::of(&observed.record, &sampling));
+        if kept == Some(Kept::Not) {
+            return;
+        }
         if self.when_behind == WhenBehind::Wait
             && let Ok(place) = self.sender.reserve().await
         {
@@ -61,9 +71,12 @@ pub(super) struct Join {
     pub(super) summary: Option<SummaryBuilder>,
     pub(super) known: Vec<Known>,
     pub(super) outlets: Vec<Outlet>,
+    /// Takes what is to be told as a log record.
+    pub(super) events: Option<Events>,
+    pub(super) reach: Reach,
     pub(super) ledgers: Vec<Ledger>,
-    /// Whether the spans of all records leave the program.
-    pub(super) exports_spans: bool,
+    /// Which records have a span that leaves the program, if any has.
+    pub(super) exported_spans: Option<TraceSampling>,
     /// Per target, in the order of targets.
     pub(super) tokenizers: Tokenizers,
 }
@@ -114,6 +127,7 @@ impl Join {
         if let Some(summary) = &mut self.summary {
             summary.observe(&observed);
         }
+        self.tell(&observed);
         for outlet in &self.outlets {
             outlet.give(Arc::clone(&observed)).await;
         }
@@ -123,11 +137,30 @@ impl Join {
 
     /// The span of `record`, if it leaves the program.
     fn exported_span(&self, record: &RequestRecord) -> Option<ExportedSpan> {
+        if Kept::of(record, &self.exported_spans?) == Kept::Not {
+            return None;
+        }
         let ended = record.timeline.end.unwrap_or(record.timeline.intended);
-        self.exports_spans.then(|| ExportedSpan {
+        Some(ExportedSpan {
             ids: record.ids,
             unix_ns: self.anchor.wall().unix_ns(ended),
         })
+    }
+
+    /// Tells of what went wrong, and of a target that is gone or back.
+    fn tell(&mut self, observed: &Arc<Observed>) {
+        let Some(events) = &self.events else {
+            return;
+        };
+        events.request(observed);
+        let record = &observed.record;
+        if let Some(reachable) = self.reach.observe(record) {
+            events.tell(Event::Target {
+                at: record.timeline.end.unwrap_or(record.timeline.intended),
+                target: record.stream.target.clone(),
+                reachable,
+            });
+        }
     }
 
     /// Closes the windows whose arrivals have all been seen.

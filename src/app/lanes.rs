@@ -85,6 +85,11 @@ impl Lanes {
         &self.all[self.begun.unwrap_or(first)]
     }
 
+    /// Whether what comes next goes where the arrival before went, as the second of a pair.
+    pub(super) const fn is_second(&self) -> bool {
+        self.begun.is_some()
+    }
+
     /// Where the arrival that is due now goes.
     pub(super) fn pick(&mut self) -> Lane {
         let lane = match self.begun.take() {

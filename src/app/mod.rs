@@ -39,7 +39,7 @@ use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 
 use self::dispatch::{Dispatch, Shared};
-use self::exporters::ExporterTask;
+use self::exporters::{ExporterTask, Otlp};
 use self::feed::{FeedTask, Tally};
 use self::join::Join;
 use crate::aggregate::Live;
@@ -115,6 +115,7 @@ pub struct App {
     samples: (mpsc::Sender<Sample>, mpsc::Receiver<Sample>),
     polls: Vec<Poll>,
     exporters: Vec<ExporterTask>,
+    otlp: Otlp,
     live: Arc<Mutex<Live>>,
     own: SelfMetrics,
     listener: Option<TcpListener>,

@@ -13,10 +13,11 @@ use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{Instant, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 
-use super::exporters::ExporterTask;
+use super::exporters::{ExporterTask, Otlp};
 use super::feed::FileReport;
 use super::{App, discover};
 use crate::aggregate::Summary;
+use crate::export::otlp::{MetricSource, OtlpMetrics};
 use crate::telemetry::{ExportAccount, ExportCounters};
 
 /// After the drain, exporters and the page have this long to finish.
@@ -43,6 +44,8 @@ struct Tasks {
     join: JoinHandle<Option<Summary>>,
     exporters: Vec<(&'static str, JoinHandle<()>)>,
     web: Option<JoinHandle<()>>,
+    /// Tells that all records have been seen.
+    joined: CancellationToken,
     /// Ends exporters and the page that do not end by themselves.
     flush: CancellationToken,
 }
@@ -111,6 +114,8 @@ impl App {
     fn export_counters(&self) -> Vec<(&'static str, ExportCounters)> {
         let mut names: Vec<_> = self.exporters.iter().map(ExporterTask::name).collect();
         names.dedup();
+        names.extend(self.otlp.metrics.as_ref().map(OtlpMetrics::name));
+        names.extend(self.otlp.logs.as_ref().map(|(logs, _)| logs.name()));
         names
             .into_iter()
             .map(|name| (name, self.own.export(name)))
@@ -130,6 +135,8 @@ impl App {
                 }
             })
         });
+        let joined = CancellationToken::new();
+        let otlp = self.spawn_otlp((&joined, &flush));
         for feed in self.feeds {
             self.other.spawn(feed.run());
         }
@@ -164,6 +171,7 @@ impl App {
                     self.other.spawn(exporter.run(flush.clone())),
                 )
             })
+            .chain(otlp)
             .collect();
         let join = self.other.spawn(self.join.run(self.records, samples_in));
         Tasks {
@@ -171,8 +179,40 @@ impl App {
             join,
             exporters,
             web,
+            joined,
             flush,
         }
+    }
+
+    /// Starts the exporters that take no records.
+    fn spawn_otlp(
+        &mut self,
+        (joined, flush): (&CancellationToken, &CancellationToken),
+    ) -> Vec<(&'static str, JoinHandle<()>)> {
+        let mut tasks = Vec::new();
+        let Otlp {
+            metrics,
+            logs,
+            events,
+        } = std::mem::take(&mut self.otlp);
+        // Those who have something to tell hold it.
+        drop(events);
+        if let Some(metrics) = metrics {
+            let source = MetricSource {
+                live: Arc::clone(&self.live),
+                gauges: self.gauges(),
+                own: self.own.clone(),
+            };
+            let name = metrics.name();
+            let running = metrics.run(source, (joined.clone(), flush.clone()));
+            tasks.push((name, self.other.spawn(running)));
+        }
+        if let Some((logs, input)) = logs {
+            let name = logs.name();
+            let running = logs.run(input, flush.clone());
+            tasks.push((name, self.other.spawn(running)));
+        }
+        tasks
     }
 }
 
@@ -209,6 +249,7 @@ impl Tasks {
             late.push("join".to_owned());
             None
         };
+        self.joined.cancel();
         let deadline = Instant::now() + FLUSH;
         // One that was told to end only counts what it has left.
         let last = deadline + FLUSH;

@@ -4,8 +4,10 @@
 //! words, so that nothing is accepted and ignored. `docs/configuration.md` describes each key
 //! of this table; a test holds the two together.
 
+mod otlp;
 mod workload;
 
+pub(super) use otlp::{OTLP, OTLP_LOGS, OTLP_METRICS, OTLP_TLS, OTLP_TRACES, SAMPLING, TAIL};
 pub(super) use workload::{AUDIO, IMAGES, PREFIXES, PROMPT_FILE, SYNTHETIC, WORKLOAD};
 
 /// A key that can be set.
@@ -92,7 +94,7 @@ pub(super) const TLS: Table = Table {
     keys: &[
         key("ca", PEM_CERTIFICATES),
         key("cert", PEM_CERTIFICATES),
-        key("key", "the path of a PEM file with a private key"),
+        key("key", PEM_KEY),
         key("server_name", "a host name, as in `vllm.internal`"),
     ],
     later: &["insecure", "min_version"],
@@ -323,24 +325,6 @@ pub(super) const HTTP: Table = Table {
     later: &["tls", "auth", "bearer", "basic", "tap", "reload"],
 };
 
-pub(super) const OTLP: Table = Table {
-    at: "export.otlp",
-    keys: &[
-        key(
-            "endpoint",
-            "the base URL of a receiver, as in `http://127.0.0.1:4318`",
-        ),
-        key(
-            "traces_endpoint",
-            "a whole URL, as in `http://127.0.0.1:4318/v1/traces`",
-        ),
-        key("protocol", "`http/protobuf`"),
-        key("headers", "a section of header names and their values"),
-        key("queue", "a whole number from `1` to `1000000`"),
-    ],
-    later: &["metrics_endpoint", "every", "compression", "timeout", "tls"],
-};
-
 pub(super) const FILES: Table = Table {
     at: "export.files",
     keys: &[
@@ -361,9 +345,10 @@ const A_RAMP: &str = "a section, as in `{ over: 30s, shape: exponential }`";
 const IN_FLIGHT: &str = "a whole number from `1` to `100000`";
 const URL: &str = "a URL, as in `http://127.0.0.1:8000`";
 const PEM_CERTIFICATES: &str = "the path of a PEM file with certificates";
+const PEM_KEY: &str = "the path of a PEM file with a private key";
 
 /// All sections, to say where a key that stands in the wrong place belongs.
-pub(super) const TABLES: [&Table; 27] = [
+pub(super) const TABLES: [&Table; 33] = [
     &TOP,
     &TARGET,
     &TLS,
@@ -390,6 +375,12 @@ pub(super) const TABLES: [&Table; 27] = [
     &EXPORT,
     &HTTP,
     &OTLP,
+    &OTLP_TRACES,
+    &OTLP_METRICS,
+    &OTLP_LOGS,
+    &OTLP_TLS,
+    &SAMPLING,
+    &TAIL,
     &FILES,
 ];
 

@@ -15,7 +15,7 @@ use toml::de::{DeTable, DeValue};
 use super::diagnostic::{Diagnostic, Origin, Problem};
 use super::reader::join;
 use super::yaml::Yaml;
-use super::{FlagOverride, Format};
+use super::{FlagOverride, Format, otel};
 
 /// Variables with this prefix are keys; `__` stands between the parts of a path.
 const PREFIX: &str = "TOKENCANARY__";
@@ -48,6 +48,16 @@ impl Layers {
         let (base, lines) = parse(sources)?;
         let mut found = Vec::new();
         let mut figment = base;
+        for variable in otel::variables(sources.environment, has_otlp(&figment, sources)) {
+            let headers = variable.keys.last() == Some(&"headers");
+            let value = if headers {
+                respelled(&figment, &variable)
+            } else {
+                variable.value
+            };
+            let origin = Origin::Environment(variable.name);
+            figment = figment.merge(Overlay::new(&variable.keys, value, origin));
+        }
         let mut seen: Vec<(String, &str)> = Vec::new();
         for (name, value) in sources.environment {
             let Some(rest) = name.strip_prefix(PREFIX) else {
@@ -61,14 +71,14 @@ impl Layers {
             } else if let Some((_, other)) = seen.iter().find(|(path, _)| overlap(path, &rest)) {
                 found.push(given_before(&keys, origin, other));
             } else {
-                figment = figment.merge(Overlay::new(&keys, value, origin));
+                figment = figment.merge(Overlay::new(&keys, value.as_str(), origin));
                 seen.push((rest, name));
             }
         }
         for flag in sources.flags {
             let keys: Vec<&str> = flag.path.split('.').collect();
             let origin = Origin::Flag(flag.flag.clone());
-            figment = figment.merge(Overlay::new(&keys, &flag.value, origin));
+            figment = figment.merge(Overlay::new(&keys, flag.value.as_str(), origin));
         }
         let root = figment
             .find_value("")
@@ -127,8 +137,8 @@ struct Overlay {
 }
 
 impl Overlay {
-    fn new(keys: &[&str], value: &str, origin: Origin) -> Self {
-        let mut tree = Value::from(value);
+    fn new(keys: &[&str], value: impl Into<Value>, origin: Origin) -> Self {
+        let mut tree = value.into();
         for key in keys.iter().skip(1).rev() {
             tree = Value::from(Dict::from([((*key).to_owned(), tree)]));
         }
@@ -152,6 +162,37 @@ impl Provider for Overlay {
     fn data(&self) -> Result<Map<Profile, Dict>, Error> {
         Ok(Map::from([(Profile::Default, self.dict.clone())]))
     }
+}
+
+/// Whether the file or one of our own variables asks for OTLP.
+fn has_otlp(file: &Figment, sources: &Sources<'_>) -> bool {
+    let ours = format!("{PREFIX}export__otlp").to_ascii_lowercase();
+    file.contains("export.otlp")
+        || sources
+            .environment
+            .keys()
+            .any(|name| name.to_ascii_lowercase().starts_with(&ours))
+}
+
+/// The headers of `variable`, each spelled as it is already: case does not matter in their names.
+fn respelled(figment: &Figment, variable: &otel::Variable) -> Value {
+    let known = figment.find_value(&variable.keys.join("."));
+    let known: Vec<&String> = match &known {
+        Ok(Value::Dict(_, known)) => known.keys().collect(),
+        _ => Vec::new(),
+    };
+    let Value::Dict(_, given) = &variable.value else {
+        return variable.value.clone();
+    };
+    let spelled = |name: &String| {
+        let same = known.iter().find(|known| known.eq_ignore_ascii_case(name));
+        same.map_or_else(|| name.clone(), |known| (*known).clone())
+    };
+    let headers: Dict = given
+        .iter()
+        .map(|(name, value)| (spelled(name), value.clone()))
+        .collect();
+    Value::from(headers)
 }
 
 fn list_from_environment(keys: &[&str], origin: Origin) -> Diagnostic {

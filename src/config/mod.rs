@@ -8,11 +8,14 @@ mod arrivals;
 mod check;
 mod diagnostic;
 mod given;
+mod host;
 mod keys;
 mod layers;
 mod lengths;
 mod load;
 mod model;
+mod otel;
+mod otlp;
 mod prompt_file;
 mod reader;
 mod secret;
@@ -29,9 +32,12 @@ pub use lengths::{Lengths, MOST_LENGTH, SizePair, SizePairs};
 pub use load::{FlagOverride, Format, environment, from_text, load, place};
 pub use model::{
     AddressFamily, Balance, Config, DEFAULT_STALL, ExportConfig, FilesConfig, GovernorConfig,
-    HttpConfig, HttpVersion, LengthField, Limits, NetworkConfig, OtlpConfig, ProbeConfig,
-    ProxyConfig, RequestConfig, Secret, ServerMetrics, TargetConfig, TlsConfig, TokenizerConfig,
-    WhenFull,
+    HttpConfig, HttpVersion, LengthField, Limits, NetworkConfig, ProbeConfig, ProxyConfig,
+    RequestConfig, Secret, ServerMetrics, TargetConfig, TlsConfig, TokenizerConfig, WhenFull,
+};
+pub use otlp::{
+    Compression, Conventions, HistogramForm, OtlpConfig, OtlpProtocol, OtlpReceiver, TailRules,
+    Temporality, TraceSampling,
 };
 pub use prompt_file::{Pauses, PromptFile, Replies, Sampling};
 pub use url::{BaseUrl, Scheme, UrlError};

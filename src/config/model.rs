@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::{BaseUrl, PhaseConfig, WorkloadConfig};
+use super::{BaseUrl, OtlpConfig, PhaseConfig, WorkloadConfig};
 use crate::measurement::{Api, ConnectionPolicy, Slo, StallRule};
 
 /// A whole configuration.
@@ -294,7 +294,7 @@ pub struct GovernorConfig {
 pub struct ExportConfig {
     /// Page, API and `/metrics`.
     pub http: Option<HttpConfig>,
-    /// Spans over OTLP.
+    /// Spans, metrics and logs over OTLP.
     pub otlp: Option<OtlpConfig>,
     /// Records as JSON lines.
     pub files: Option<FilesConfig>,
@@ -305,17 +305,6 @@ pub struct ExportConfig {
 pub struct HttpConfig {
     /// Address to listen on.
     pub listen: SocketAddr,
-}
-
-/// Spans over OTLP/HTTP with protobuf.
-#[derive(Debug, Clone, PartialEq)]
-pub struct OtlpConfig {
-    /// The whole URL that spans are posted to.
-    pub traces_url: String,
-    /// Further request headers.
-    pub headers: Vec<(String, Secret)>,
-    /// Spans held while the receiver does not take them.
-    pub queue: usize,
 }
 
 /// Records as JSON lines, in files that are rotated by size.

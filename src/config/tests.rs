@@ -11,6 +11,7 @@ use super::*;
 use crate::measurement::{Api, CacheMode, ConnectionPolicy, Slo};
 
 mod arrivals;
+mod otlp;
 mod slo;
 mod sources;
 mod targets;
@@ -339,28 +340,6 @@ fn what_is_planned_is_refused_and_not_ignored() {
             .map(|one| (&*one.path, one.problem.text()))
             .collect();
         assert_eq!(found, [(path, refused)], "{text}");
-    }
-}
-
-#[test]
-fn what_is_planned_of_otlp_is_refused_and_not_ignored() {
-    let refused = "not available in this version";
-    for (key, value) in [
-        ("metrics_endpoint", "http://h/v1/metrics"),
-        ("every", "10s"),
-        ("protocol", "grpc"),
-    ] {
-        let text = format!(
-            "{}export: {{ otlp: {{ endpoint: http://h, {key}: {value} }} }}\n",
-            with_probe(GOOD)
-        );
-        let found = from_text(&text, Format::Yaml, "c.yaml").expect_err(key);
-        let found: Vec<_> = found
-            .as_slice()
-            .iter()
-            .map(|one| (&*one.path, one.problem.text()))
-            .collect();
-        assert_eq!(found, [(&*format!("export.otlp.{key}"), refused)]);
     }
 }
 

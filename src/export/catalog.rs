@@ -5,8 +5,8 @@
 //! nothing that is not here is exported. `docs/metrics.md` shows the same list. The values are
 //! made in `aggregate` and `telemetry`.
 
-use crate::aggregate::Measure;
 use crate::aggregate::grid::ClassicRange;
+use crate::aggregate::{Convention, Measure};
 
 /// What a metric's values do over time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,6 +43,24 @@ pub const STREAM_LABELS: [&str; 7] = [
 
 /// The labels of a target.
 pub const TARGET_LABELS: [&str; 1] = ["target"];
+
+/// What the conventions want of a client's histogram, beside what a stream's labels say already.
+const GENAI_LABELS: [&str; 3] = [
+    "gen_ai_operation_name",
+    "gen_ai_provider_name",
+    "error_type",
+];
+const GENAI_USAGE_LABELS: [&str; 3] = [
+    "gen_ai_operation_name",
+    "gen_ai_provider_name",
+    "gen_ai_token_modality",
+];
+const LEGACY_USAGE_LABELS: [&str; 4] = [
+    "gen_ai_operation_name",
+    "gen_ai_provider_name",
+    "error_type",
+    "gen_ai_token_type",
+];
 
 /// One metric.
 #[derive(Debug, PartialEq, Eq)]
@@ -144,6 +162,32 @@ metrics! {
         "Our own delay: from the kernel's receive to our read");
     SLOT_WAIT = Metric::per_stream((-20, 9), ["tokencanary.slot_wait", "s", "tokencanary_slot_wait_seconds"],
         "The server's delay: from when a request was due to a free slot");
+    GENAI_DURATION = Metric::per_stream((-12, 17), ["gen_ai.client.inference.duration", "s", "gen_ai_client_inference_duration_seconds"],
+        "Duration of a request, start to the end of its stream, failed ones too").with(&GENAI_LABELS);
+    GENAI_FIRST_CHUNK = Metric::per_stream((-16, 13), ["gen_ai.client.inference.time_to_first_chunk", "s", "gen_ai_client_inference_time_to_first_chunk_seconds"],
+        "Time from start to the first event of any kind, streams only").with(&GENAI_LABELS);
+    GENAI_OUTPUT_CHUNK = Metric::per_stream((-22, 7), ["gen_ai.client.inference.time_per_output_chunk", "s", "gen_ai_client_inference_time_per_output_chunk_seconds"],
+        "Time from the end of one output chunk to the end of the next, streams only").with(&GENAI_LABELS);
+    GENAI_INPUT_TOKENS = Metric::per_stream((0, 29), ["gen_ai.client.inference.operation.input_tokens", "{token}", "gen_ai_client_inference_operation_input_tokens"],
+        "Input tokens of one request as the server counted them").with(&GENAI_LABELS);
+    GENAI_OUTPUT_TOKENS = Metric::per_stream((0, 29), ["gen_ai.client.inference.operation.output_tokens", "{token}", "gen_ai_client_inference_operation_output_tokens"],
+        "Output tokens of one request as the server counted them").with(&GENAI_LABELS);
+    GENAI_USAGE_INPUT = Metric::counter(Stream, ["gen_ai.client.inference.usage.input_tokens", "{token}", "gen_ai_client_inference_usage_input_tokens_total"],
+        "Input tokens of all requests").with(&GENAI_USAGE_LABELS);
+    GENAI_USAGE_OUTPUT = Metric::counter(Stream, ["gen_ai.client.inference.usage.output_tokens", "{token}", "gen_ai_client_inference_usage_output_tokens_total"],
+        "Output tokens of all requests").with(&GENAI_USAGE_LABELS);
+    GENAI_USAGE_CACHED = Metric::counter(Stream, ["gen_ai.client.inference.usage.cache_read.input_tokens", "{token}", "gen_ai_client_inference_usage_cache_read_input_tokens_total"],
+        "Input tokens that came from the server's prefix cache").with(&GENAI_USAGE_LABELS);
+    GENAI_USAGE_REASONING = Metric::counter(Stream, ["gen_ai.client.inference.usage.reasoning.output_tokens", "{token}", "gen_ai_client_inference_usage_reasoning_output_tokens_total"],
+        "Output tokens that are reasoning").with(&GENAI_USAGE_LABELS);
+    LEGACY_DURATION = Metric::per_stream((-12, 17), ["gen_ai.client.operation.duration", "s", "gen_ai_client_operation_duration_seconds"],
+        "Legacy name of gen_ai.client.inference.duration, by option in OTLP").with(&GENAI_LABELS);
+    LEGACY_FIRST_CHUNK = Metric::per_stream((-16, 13), ["gen_ai.client.operation.time_to_first_chunk", "s", "gen_ai_client_operation_time_to_first_chunk_seconds"],
+        "Legacy name of gen_ai.client.inference.time_to_first_chunk, by option in OTLP").with(&GENAI_LABELS);
+    LEGACY_OUTPUT_CHUNK = Metric::per_stream((-22, 7), ["gen_ai.client.operation.time_per_output_chunk", "s", "gen_ai_client_operation_time_per_output_chunk_seconds"],
+        "Legacy name of gen_ai.client.inference.time_per_output_chunk, by option in OTLP").with(&GENAI_LABELS);
+    LEGACY_TOKEN_USAGE = Metric::per_stream((0, 29), ["gen_ai.client.token.usage", "{token}", "gen_ai_client_token_usage"],
+        "Legacy form of the two histograms of tokens of one request, by option in OTLP").with(&LEGACY_USAGE_LABELS);
     ARRIVALS = Metric::counter(Stream, ["tokencanary.arrivals", "{request}", "tokencanary_arrivals_total"],
         "Requests that were due; each ends as exactly one record");
     ARRIVALS_REFUSED = Metric::counter(Stream, ["tokencanary.arrivals.refused", "{request}", "tokencanary_arrivals_refused_total"],
@@ -214,6 +258,8 @@ metrics! {
         "Most input and output tokens per UTC day");
     EXPORT_ITEMS = Metric::counter(Program, ["tokencanary.export.items", "{item}", "tokencanary_export_items_total"],
         "Values by exporter and by what became of them; accepted = sent + rejected + dropped + failed once all is settled").with(&["exporter", "result"]);
+    EXPORT_FAILURES = Metric::counter(Program, ["tokencanary.export.failures", "{request}", "tokencanary_export_failures_total"],
+        "Tries to hand values to a receiver that failed, by reason").with(&["exporter", "reason"]);
     SCRAPES = Metric::counter(Program, ["tokencanary.scrapes", "{scrape}", "tokencanary_scrapes_total"],
         "Reads of a target's metrics page by result").with(&["target", "result"]);
     BUILD_INFO = Metric::gauge(Program, ["tokencanary.build.info", "", "tokencanary_build_info"],
@@ -254,6 +300,35 @@ pub fn of(measure: Measure) -> &'static Metric {
         Measure::ScheduleLag => &SCHEDULE_LAG,
         Measure::ReadLag => &READ_LAG,
         Measure::SlotWait => &SLOT_WAIT,
+    }
+}
+
+/// The metric that shows `convention`.
+#[must_use]
+pub fn of_convention(convention: Convention) -> &'static Metric {
+    match convention {
+        Convention::Duration => &GENAI_DURATION,
+        Convention::FirstChunk => &GENAI_FIRST_CHUNK,
+        Convention::OutputChunk => &GENAI_OUTPUT_CHUNK,
+        Convention::InputTokens => &GENAI_INPUT_TOKENS,
+        Convention::OutputTokens => &GENAI_OUTPUT_TOKENS,
+    }
+}
+
+/// What `metric` was in the conventions up to 1.41 of the core repository, and the type of tokens
+/// that one metric of two is told apart by then. Metrics that are not of the conventions stay.
+/// `None` for what was not there.
+#[must_use]
+pub fn legacy(metric: &'static Metric) -> Option<(&'static Metric, Option<&'static str>)> {
+    let is = |other: &Metric| metric.name == other.name;
+    match metric {
+        _ if is(&GENAI_DURATION) => Some((&LEGACY_DURATION, None)),
+        _ if is(&GENAI_FIRST_CHUNK) => Some((&LEGACY_FIRST_CHUNK, None)),
+        _ if is(&GENAI_OUTPUT_CHUNK) => Some((&LEGACY_OUTPUT_CHUNK, None)),
+        _ if is(&GENAI_INPUT_TOKENS) => Some((&LEGACY_TOKEN_USAGE, Some("input"))),
+        _ if is(&GENAI_OUTPUT_TOKENS) => Some((&LEGACY_TOKEN_USAGE, Some("output"))),
+        _ if metric.name.starts_with("gen_ai.") => None,
+        _ => Some((metric, None)),
     }
 }
 

@@ -45,17 +45,34 @@ pub(super) struct Fate {
     pub(super) failed: u64,
 }
 
-/// A queue of records with its account.
-pub(super) struct Feed {
-    input: mpsc::Receiver<Arc<Observed>>,
+/// Waits for `time`, and no longer than until `ended` holds, if it does not yet.
+pub(super) async fn pause(time: Duration, ended: &(dyn Fn() -> bool + Sync)) -> Paused {
+    if ended() {
+        tokio::time::sleep(time.min(LAST_WAIT)).await;
+        return Paused::ToTheEnd;
+    }
+    let ending = async {
+        while !ended() {
+            tokio::time::sleep(LOOK).await;
+        }
+    };
+    match tokio::time::timeout(time, ending).await {
+        Ok(()) => Paused::InputEnded,
+        Err(_) => Paused::ToTheEnd,
+    }
+}
+
+/// A queue with its account: of records, or of whatever else is handed on one by one.
+pub(super) struct Feed<T = Arc<Observed>> {
+    input: mpsc::Receiver<T>,
     counters: ExportCounters,
     deadline: CancellationToken,
     in_hand: u64,
 }
 
-impl Feed {
+impl<T> Feed<T> {
     pub(super) fn new(
-        input: mpsc::Receiver<Arc<Observed>>,
+        input: mpsc::Receiver<T>,
         counters: ExportCounters,
         deadline: CancellationToken,
     ) -> Self {
@@ -72,26 +89,14 @@ impl Feed {
         self.deadline.clone()
     }
 
-    /// Waits for `time`, and no longer than until the input ends, if it has not yet.
-    pub(super) async fn pause(&self, time: Duration) -> Paused {
-        if self.input.is_closed() {
-            tokio::time::sleep(time.min(LAST_WAIT)).await;
-            return Paused::ToTheEnd;
-        }
-        let ended = async {
-            while !self.input.is_closed() {
-                tokio::time::sleep(LOOK).await;
-            }
-        };
-        match tokio::time::timeout(time, ended).await {
-            Ok(()) => Paused::InputEnded,
-            Err(_) => Paused::ToTheEnd,
-        }
+    /// Whether all senders are gone.
+    pub(super) fn is_ended(&self) -> bool {
+        self.input.is_closed()
     }
 
     /// Draws the next batch: full, or as much as came while its first record lingered. `None`
     /// when the input has ended or the deadline has passed.
-    pub(super) async fn batch(&mut self, batching: Batching) -> Option<Vec<Arc<Observed>>> {
+    pub(super) async fn batch(&mut self, batching: Batching) -> Option<Vec<T>> {
         let deadline = self.deadline.clone();
         let mut batch = Vec::new();
         let filled = deadline
@@ -103,7 +108,7 @@ impl Feed {
         (!batch.is_empty()).then_some(batch)
     }
 
-    async fn fill(&mut self, batch: &mut Vec<Arc<Observed>>, batching: Batching) {
+    async fn fill(&mut self, batch: &mut Vec<T>, batching: Batching) {
         if self.input.recv_many(batch, batching.size).await == 0 {
             return;
         }
@@ -139,7 +144,7 @@ impl Feed {
     }
 }
 
-impl Drop for Feed {
+impl<T> Drop for Feed<T> {
     fn drop(&mut self) {
         self.input.close();
         while self.input.try_recv().is_ok() {
@@ -192,19 +197,20 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_pause_is_cut_short_by_the_end_of_the_input_and_once_only() {
         let counters = counters();
-        let (queue, input) = mpsc::channel(8);
+        let (queue, input) = mpsc::channel::<Arc<Observed>>(8);
         let feed = Feed::new(input, counters, CancellationToken::new());
+        let ended = || feed.is_ended();
         let minute = Duration::from_mins(1);
-        assert_eq!(feed.pause(minute).await, Paused::ToTheEnd);
+        assert_eq!(pause(minute, &ended).await, Paused::ToTheEnd);
         let ending = async {
             tokio::time::sleep(Duration::from_secs(5)).await;
             drop(queue);
         };
         let started = tokio::time::Instant::now();
-        let (paused, ()) = tokio::join!(feed.pause(minute), ending);
+        let (paused, ()) = tokio::join!(pause(minute, &ended), ending);
         assert_eq!(paused, Paused::InputEnded);
         assert!(started.elapsed() <= Duration::from_millis(5_021));
-        assert_eq!(feed.pause(minute).await, Paused::ToTheEnd);
+        assert_eq!(pause(minute, &ended).await, Paused::ToTheEnd);
         assert!(
             started.elapsed() <= Duration::from_millis(5_222),
             "little time is left"

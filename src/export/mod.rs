@@ -12,6 +12,7 @@ pub mod boards;
 pub mod catalog;
 mod feed;
 pub mod files;
+mod genai;
 pub mod kubernetes;
 pub mod otlp;
 pub mod prometheus;

@@ -241,6 +241,9 @@ const fn every_field_is_written(record: &RequestRecord) {
         stream: _,
         phase: _,
         ids: _,
+        // What is about spans is in the span.
+        traced: _,
+        link: _,
         timeline: _,
         reused: _,
         replaced_connection: _,

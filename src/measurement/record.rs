@@ -37,6 +37,35 @@ impl TraceIds {
     }
 }
 
+/// An earlier request that belongs to one, and why.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Link {
+    /// Why it belongs to it.
+    pub kind: LinkKind,
+    /// Its ids.
+    pub ids: TraceIds,
+}
+
+/// Why two requests belong together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LinkKind {
+    /// The cold one of a pair and the warm one after it.
+    Pair,
+    /// Two turns of one conversation, one after the other.
+    Turn,
+}
+
+impl LinkKind {
+    /// The name in span links.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Pair => "pair",
+            Self::Turn => "turn",
+        }
+    }
+}
+
 /// Instants of one request, in the order in which they happen. What was not reached is `None`.
 ///
 /// For a refused arrival everything from `start` on is `None`.
@@ -250,6 +279,10 @@ pub struct RequestRecord {
     pub phase: Option<Arc<Phase>>,
     /// Trace, span and request ids.
     pub ids: TraceIds,
+    /// Whether the server was told to trace it.
+    pub traced: bool,
+    /// The request before it that belongs to it.
+    pub link: Option<Link>,
     /// Raw instants.
     pub timeline: Timeline,
     /// Whether the connection had carried a request before; `None` if none was chosen.
@@ -300,6 +333,8 @@ impl RequestRecord {
             stream,
             phase: None,
             ids,
+            traced: true,
+            link: None,
             timeline: Timeline::due(intended),
             reused: None,
             replaced_connection: false,

@@ -13,6 +13,7 @@ use prometheus::{IntCounter, IntCounterVec, Opts, Registry};
 pub struct SelfMetrics {
     registry: Registry,
     export: IntCounterVec,
+    export_failures: IntCounterVec,
     scrapes: IntCounterVec,
 }
 
@@ -30,6 +31,9 @@ pub struct ExportCounters {
     pub dropped: IntCounter,
     /// Given up.
     pub failed: IntCounter,
+    /// Tries that failed, by exporter and reason.
+    failures: IntCounterVec,
+    exporter: Box<str>,
 }
 
 /// [`ExportCounters`] at one moment, in values.
@@ -44,6 +48,21 @@ pub struct ExportAccount {
 }
 
 impl ExportCounters {
+    /// Counts one try to hand values on that failed for `reason`.
+    pub fn failed_try(&self, reason: &'static str) {
+        self.failures
+            .with_label_values(&[&*self.exporter, reason])
+            .inc();
+    }
+
+    /// How many tries failed for `reason`.
+    #[must_use]
+    pub fn failed_tries(&self, reason: &'static str) -> u64 {
+        self.failures
+            .with_label_values(&[&*self.exporter, reason])
+            .get()
+    }
+
     /// The counters as they stand.
     #[must_use]
     pub fn account(&self) -> ExportAccount {
@@ -89,6 +108,14 @@ impl SelfMetrics {
             ),
             &["exporter", "result"],
         )?;
+        let export_failures = counter(
+            &registry,
+            (
+                "tokencanary_export_failures_total",
+                "Tries to hand values to a receiver that failed, by reason",
+            ),
+            &["exporter", "reason"],
+        )?;
         let scrapes = counter(
             &registry,
             (
@@ -106,6 +133,7 @@ impl SelfMetrics {
         Ok(Self {
             registry,
             export,
+            export_failures,
             scrapes,
         })
     }
@@ -120,6 +148,8 @@ impl SelfMetrics {
             rejected: of("rejected"),
             dropped: of("dropped"),
             failed: of("failed"),
+            failures: self.export_failures.clone(),
+            exporter: name.into(),
         }
     }
 

@@ -5,7 +5,8 @@
 //! side sent, once. Every body has a limit and every request a deadline.
 //!
 //! A client for the pages of a target ([`Fetch::beside`]) goes the way of its measured requests:
-//! same trust, same proxy, same family of addresses, same Unix socket. It speaks HTTP/1.1.
+//! same trust, same proxy, same family of addresses, same Unix socket. It speaks HTTP/1.1, and
+//! with [`Version::Http2`] nothing but HTTP/2.
 //!
 //! Not here: the measured requests (they need the phases that reqwest hides).
 
@@ -14,6 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
+use http_body_util::BodyExt;
 use hyper::header::{HOST, HeaderValue};
 use hyper::{HeaderMap, StatusCode};
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
@@ -41,6 +43,15 @@ pub struct FetchTimeouts {
     pub connect: Duration,
     /// From the call to the last byte of the body.
     pub total: Duration,
+}
+
+/// The version of HTTP that is spoken; nothing is negotiated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Version {
+    /// HTTP/1.1.
+    Http1,
+    /// HTTP/2, with TLS and without.
+    Http2,
 }
 
 /// A pooled HTTP client. Cheap to clone; clones share the connections.
@@ -80,6 +91,8 @@ pub struct Fetched {
     pub headers: HeaderMap,
     /// The whole body.
     pub body: Bytes,
+    /// What came after the body (HTTP/2).
+    pub trailers: HeaderMap,
     /// When the last byte of the body had been read; without a body, when the head had.
     pub finished_at: MonoTime,
 }
@@ -96,6 +109,9 @@ pub enum FetchError {
     /// No connection.
     #[error("no connection: {0}")]
     Connect(String),
+    /// A connection without trust: a certificate that is not to be believed, on either side.
+    #[error("no TLS: {0}")]
+    Tls(String),
     /// Not finished in time.
     #[error("timed out")]
     Timeout,
@@ -118,7 +134,8 @@ impl Fetch {
     /// If the system refuses what a client needs.
     pub fn new(anchor: TimeAnchor, timeouts: FetchTimeouts) -> Result<Self, FetchError> {
         let builder = plain(timeouts);
-        Self::build(trusting(builder, &TlsConfig::default())?, anchor, None)
+        let builder = trusting(builder, (&TlsConfig::default(), Version::Http1))?;
+        Self::build(builder, anchor, None)
     }
 
     /// A client that goes the way of `endpoint`. Of a Unix socket every URL that it is given is
@@ -132,6 +149,20 @@ impl Fetch {
         anchor: TimeAnchor,
         timeouts: FetchTimeouts,
     ) -> Result<Self, FetchError> {
+        Self::speaking(Version::Http1, endpoint, anchor, timeouts)
+    }
+
+    /// As [`Self::beside`], in the version of HTTP that is wanted.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::beside`].
+    pub fn speaking(
+        version: Version,
+        endpoint: &Endpoint,
+        anchor: TimeAnchor,
+        timeouts: FetchTimeouts,
+    ) -> Result<Self, FetchError> {
         let (url, network) = (endpoint.url(), endpoint.network());
         let alias = network.tls.server_name.as_ref().map(|proven| {
             Arc::new(Alias {
@@ -139,7 +170,7 @@ impl Fetch {
                 proven: proven.clone(),
             })
         });
-        let mut builder = trusting(plain(timeouts), &network.tls)?;
+        let mut builder = trusting(plain(timeouts), (&network.tls, version))?;
         if url.scheme() == Scheme::Unix {
             builder = builder.unix_socket(url.host());
         } else if let Some(proxy) = &network.proxy {
@@ -229,20 +260,33 @@ impl Fetch {
     }
 
     async fn finish(&self, request: RequestBuilder, limit: usize) -> Result<Fetched, FetchError> {
-        let mut response = request.send().await.map_err(FetchError::from)?;
+        let response = request.send().await.map_err(FetchError::from)?;
         let mut finished_at = self.anchor.now();
+        let (head, mut incoming) = hyper::Response::<reqwest::Body>::from(response).into_parts();
         let mut body = BytesMut::new();
-        while let Some(chunk) = response.chunk().await.map_err(FetchError::from)? {
+        let mut trailers = HeaderMap::new();
+        while let Some(frame) = incoming.frame().await {
             finished_at = self.anchor.now();
+            let frame = match frame.map_err(FetchError::from)?.into_trailers() {
+                Ok(last) => {
+                    trailers = last;
+                    continue;
+                }
+                Err(frame) => frame,
+            };
+            let Ok(chunk) = frame.into_data() else {
+                continue;
+            };
             if body.len() + chunk.len() > limit {
                 return Err(FetchError::TooLarge { limit });
             }
             body.extend_from_slice(&chunk);
         }
         Ok(Fetched {
-            status: response.status(),
-            headers: std::mem::take(response.headers_mut()),
+            status: head.status,
+            headers: head.headers,
             body: body.freeze(),
+            trailers,
             finished_at,
         })
     }
@@ -265,9 +309,16 @@ fn plain(timeouts: FetchTimeouts) -> ClientBuilder {
         .pool_idle_timeout(IDLE)
 }
 
-fn trusting(builder: ClientBuilder, tls: &TlsConfig) -> Result<ClientBuilder, FetchError> {
+fn trusting(
+    builder: ClientBuilder,
+    (tls, version): (&TlsConfig, Version),
+) -> Result<ClientBuilder, FetchError> {
     let mut config = client_config(tls).map_err(unusable)?;
-    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    let (builder, name) = match version {
+        Version::Http1 => (builder.http1_only(), b"http/1.1".to_vec()),
+        Version::Http2 => (builder.http2_prior_knowledge(), b"h2".to_vec()),
+    };
+    config.alpn_protocols = vec![name];
     Ok(builder.tls_backend_preconfigured(config))
 }
 
@@ -320,6 +371,8 @@ impl From<reqwest::Error> for FetchError {
         let message = innermost(&error);
         if error.is_timeout() {
             Self::Timeout
+        } else if let Some(tls) = tls_cause(&error) {
+            Self::Tls(tls)
         } else if error.is_builder() {
             Self::Request(message)
         } else if error.is_connect() {
@@ -328,6 +381,19 @@ impl From<reqwest::Error> for FetchError {
             Self::Broken(message)
         }
     }
+}
+
+/// What TLS said, if it is the cause. Errors of I/O may hold others without naming them as their
+/// source.
+fn tls_cause(error: &(dyn Error + 'static)) -> Option<String> {
+    if let Some(found) = error.downcast_ref::<rustls::Error>() {
+        return Some(found.to_string());
+    }
+    let held = error
+        .downcast_ref::<std::io::Error>()
+        .and_then(std::io::Error::get_ref);
+    held.and_then(|held| tls_cause(held))
+        .or_else(|| error.source().and_then(tls_cause))
 }
 
 /// The message of the deepest cause: the outer ones only say that there is one.

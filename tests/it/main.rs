@@ -16,5 +16,6 @@ mod process;
 mod program;
 #[cfg(feature = "real")]
 mod real;
+mod receiver;
 mod tidy;
 mod virtual_time;

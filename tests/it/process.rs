@@ -12,5 +12,5 @@ mod memory;
 pub(crate) mod outage;
 mod run;
 mod scrape;
-mod setting;
+pub(crate) mod setting;
 mod trace;

@@ -5,6 +5,7 @@
 mod asking;
 mod boards;
 mod canary;
+mod collector;
 mod components;
 mod day;
 mod large;

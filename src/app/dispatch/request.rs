@@ -176,6 +176,7 @@ impl Request {
         let unreached = closed_loop && !was_reached(outcome);
         let ended = ticket.record.timeline.end;
         let turn = Ended {
+            ids: ticket.record.ids,
             intended: ticket.record.timeline.intended,
             at: ended.unwrap_or_else(|| shared.anchor.now()),
             reply: ticket.record.reply.take(),

@@ -26,7 +26,7 @@ use crate::clock::MonoTime;
 use crate::config::Replies;
 use crate::control::Slot;
 use crate::load::workload::{After, Carry, Message, Prompt, Role, Script, Step};
-use crate::measurement::{Phase as Tag, RequestRecord, TraceIds};
+use crate::measurement::{Link, LinkKind, Phase as Tag, RequestRecord, TraceIds};
 
 /// What all turns of a conversation have in common.
 pub(super) struct Setting {
@@ -66,6 +66,7 @@ pub(super) struct Session {
 
 /// How a turn ended.
 pub(super) struct Ended {
+    pub(super) ids: TraceIds,
     pub(super) intended: MonoTime,
     pub(super) at: MonoTime,
     /// The text of the answer, if it was kept.
@@ -154,6 +155,7 @@ impl Session {
             place,
             due,
             ended: ended.at,
+            before: ended.ids,
         };
         let (shared, phase) = (&turn.session.setting.shared, &turn.session.setting.phase.0);
         let (shared, phase) = (shared.clone(), phase.clone());
@@ -193,6 +195,8 @@ struct Turn {
     due: MonoTime,
     /// When the turn before ended.
     ended: MonoTime,
+    /// The turn before.
+    before: TraceIds,
 }
 
 impl Turn {
@@ -213,12 +217,18 @@ impl Turn {
             place,
             due: intended,
             ended,
+            before,
         } = self;
         let setting = &session.setting;
         let sequence = shared.sequence.fetch_add(1, Relaxed);
         let stream = Arc::clone(&setting.lane.stream);
         let mut record = RequestRecord::due(sequence, stream, drawn.ids, intended);
         record.phase.clone_from(&setting.tag);
+        record.traced = shared.sampling.samples(drawn.ids.trace);
+        record.link = Some(Link {
+            kind: LinkKind::Turn,
+            ids: before,
+        });
         setting.ledger.open(sequence, intended);
         let ready = intended.max(ended);
         let gate = setting.gate.clone();

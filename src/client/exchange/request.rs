@@ -86,7 +86,12 @@ impl Client {
         for (name, value) in [
             (
                 "traceparent",
-                format!("00-{}-{}-01", ids.trace_hex(), ids.span_hex()),
+                format!(
+                    "00-{}-{}-0{}",
+                    ids.trace_hex(),
+                    ids.span_hex(),
+                    u8::from(record.traced)
+                ),
             ),
             ("x-request-id", ids.request_id()),
         ] {

@@ -7,16 +7,11 @@ use super::super::diagnostic::Problem;
 use super::super::given::Refusal;
 use super::super::keys;
 use super::super::reader::{Reader, Section};
-use super::super::secret;
-use super::super::{ExportConfig, FilesConfig, HttpConfig, OtlpConfig};
-use super::small;
-use super::target::{page_url, url_at};
+use super::super::{ExportConfig, FilesConfig, HttpConfig};
+use super::{otlp, small};
 
 /// The default of `export.http.listen`.
 const LISTEN: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 9464));
-/// Spans that are held for a receiver.
-const QUEUE: u64 = 2_048;
-const MOST_QUEUE: u64 = 1_000_000;
 /// Bytes of a record file before it is closed.
 const MAX_SIZE: u64 = 100_000_000;
 const LEAST_SIZE: u64 = 10_000;
@@ -43,42 +38,12 @@ pub(super) fn export<'a>(reader: &mut Reader<'a>, top: &Section<'a>) -> Option<E
         });
     }
     if let Some(section) = reader.subsection(&section, "otlp", &keys::OTLP) {
-        export.otlp = otlp(reader, &section);
+        export.otlp = otlp::otlp(reader, &section);
     }
     if let Some(section) = reader.subsection(&section, "files", &keys::FILES) {
         export.files = files(reader, &section);
     }
     Some(export)
-}
-
-fn otlp<'a>(reader: &mut Reader<'a>, section: &Section<'a>) -> Option<OtlpConfig> {
-    reader.optional(section, "protocol", |given| {
-        given.word(&[("http/protobuf", ())], &["grpc", "http/json"])
-    });
-    let headers = secret::headers(reader, section);
-    let queue = reader.optional(section, "queue", |given| given.whole(1..=MOST_QUEUE));
-    let base = url_at(reader, section, "endpoint", |text| {
-        page_url(text, "http://127.0.0.1:4318")?;
-        Ok(format!("{}/v1/traces", text.trim_end_matches('/')))
-    });
-    let traces = url_at(reader, section, "traces_endpoint", |text| {
-        page_url(text, "http://127.0.0.1:4318/v1/traces")?;
-        Ok(text.to_owned())
-    });
-    match (section.get("endpoint"), section.get("traces_endpoint")) {
-        (None, None) => reader.require(section, "endpoint"),
-        (Some(_), Some(node)) => {
-            let refusal =
-                Refusal::new(Problem::Conflict).wanted("`endpoint` or `traces_endpoint`, not both");
-            reader.refuse(&node, &refusal);
-        }
-        _ => {}
-    }
-    Some(OtlpConfig {
-        traces_url: traces.or(base)?,
-        headers,
-        queue: usize::try_from(queue.unwrap_or(QUEUE)).unwrap_or(usize::MAX),
-    })
 }
 
 fn files<'a>(reader: &mut Reader<'a>, section: &Section<'a>) -> Option<FilesConfig> {

@@ -3,6 +3,7 @@
 mod arrivals;
 mod export;
 mod network;
+mod otlp;
 mod phases;
 mod probe;
 mod prompt_file;

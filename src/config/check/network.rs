@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::super::diagnostic::Problem;
 use super::super::given::{Given, Refusal};
-use super::super::keys;
+use super::super::keys::{self, Table};
 use super::super::reader::{Node, Reader, Section};
 use super::super::secret;
 use super::super::{
@@ -113,7 +113,7 @@ pub(super) fn network<'a>(
     }
     NetworkConfig {
         http: http.unwrap_or_default(),
-        tls: tls(reader, section).unwrap_or_default(),
+        tls: tls(reader, section, &keys::TLS).unwrap_or_default(),
         proxy: proxy(reader, section),
         family: family.unwrap_or_default(),
         reuse_for,
@@ -134,8 +134,13 @@ fn http(given: Given<'_>) -> Result<HttpVersion, Refusal> {
     }
 }
 
-fn tls<'a>(reader: &mut Reader<'a>, section: &Section<'a>) -> Option<TlsConfig> {
-    let section = reader.subsection(section, "tls", &keys::TLS)?;
+/// Trust and identity, by the keys of `table`.
+pub(super) fn tls<'a>(
+    reader: &mut Reader<'a>,
+    section: &Section<'a>,
+    table: &'static Table,
+) -> Option<TlsConfig> {
+    let section = reader.subsection(section, "tls", table)?;
     let tls = TlsConfig {
         ca: file(reader, &section, "ca"),
         cert: file(reader, &section, "cert"),

@@ -205,33 +205,6 @@ c.yaml:3: `targets[0].headers.x-key`: not understood
 }
 
 #[test]
-fn otlp_takes_a_base_or_a_whole_url() {
-    let url = |keys: &str| {
-        let text = format!("{}export: {{ otlp: {{ {keys} }} }}\n", with_probe(GOOD));
-        let config = from_text(&text, Format::Yaml, "c.yaml").map_err(|found| found.to_string())?;
-        Ok::<_, String>(config.export.otlp.map(|otlp| otlp.traces_url))
-    };
-    let whole = Ok(Some("http://h:4318/v1/traces".to_owned()));
-    assert_eq!(url("endpoint: 'http://h:4318/'"), whole);
-    assert_eq!(url("traces_endpoint: 'http://h:4318/v1/traces'"), whole);
-    assert_eq!(
-        url("endpoint: 'http://h', traces_endpoint: 'http://h/x'"),
-        Err(
-            "c.yaml:9: `export.otlp.traces_endpoint`: does not go together
-  given: `http://h/x`
-  wanted: `endpoint` or `traces_endpoint`, not both"
-                .to_owned()
-        )
-    );
-    assert_eq!(
-        url("queue: 5"),
-        Err("c.yaml:9: `export.otlp.endpoint`: missing
-  wanted: the base URL of a receiver, as in `http://127.0.0.1:4318`"
-            .to_owned())
-    );
-}
-
-#[test]
 fn a_limit_that_is_left_out_stays_below_the_total() {
     let text = format!(
         "{}\n  limits: {{ total: 8s, connect: 1s }}\n",

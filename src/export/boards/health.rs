@@ -5,10 +5,11 @@ use super::board::{Head, Row, Variable, build};
 use super::panel::{Kind, Panel};
 use super::query::{self, WINDOW};
 use crate::export::catalog::{
-    ARRIVALS, BUILD_INFO, CHUNKS, EXPORT_ITEMS, Metric, PROCESS_CPU, PROCESS_MAX_FDS,
-    PROCESS_OPEN_FDS, PROCESS_RESIDENT_MEMORY, PROCESS_START_TIME, PROCESS_THREADS,
-    PROCESS_VIRTUAL_MEMORY, READ_LAG, REQUESTS, REQUESTS_LAGGED, SCHEDULE_LAG, SCRAPES, STAMPS,
-    STATUSES_DROPPED, STRAYS, VALUES_CLAMPED, VALUES_REFUSED, WINDOWS_INCOMPLETE, WINDOWS_LATE,
+    ARRIVALS, BUILD_INFO, CHUNKS, EXPORT_FAILURES, EXPORT_ITEMS, Metric, PROCESS_CPU,
+    PROCESS_MAX_FDS, PROCESS_OPEN_FDS, PROCESS_RESIDENT_MEMORY, PROCESS_START_TIME,
+    PROCESS_THREADS, PROCESS_VIRTUAL_MEMORY, READ_LAG, REQUESTS, REQUESTS_LAGGED, SCHEDULE_LAG,
+    SCRAPES, STAMPS, STATUSES_DROPPED, STRAYS, VALUES_CLAMPED, VALUES_REFUSED, WINDOWS_INCOMPLETE,
+    WINDOWS_LATE,
 };
 
 /// The processes that are canaries: other programs have such metrics too.
@@ -101,6 +102,7 @@ fn losses() -> Vec<Panel> {
     };
     vec![
         one("Exporters", &EXPORT_ITEMS, &["exporter", "result"]),
+        one("Failed tries of exporters", &EXPORT_FAILURES, &["exporter", "reason"]),
         one("Reads of servers' metrics pages", &SCRAPES, &["target", "result"]),
         one("Windows incomplete", &WINDOWS_INCOMPLETE, &["window"]),
         one("Records too late for their window", &WINDOWS_LATE, &["window"]),

@@ -17,7 +17,7 @@ impl Backoff {
     /// 0.5 s, 1, 2, 4, then 5 each: a batch is given up after a good half minute of refusals,
     /// and a receiver that is back is noticed within 5 s. Meanwhile the queue takes what comes,
     /// and what it cannot take is counted.
-    pub(super) const SPANS: Self = Self {
+    pub(super) const USUAL: Self = Self {
         first: Duration::from_millis(500),
         longest: Duration::from_secs(5),
         tries: 10,
@@ -45,7 +45,7 @@ mod tests {
     #[test]
     fn waits_double_up_to_the_longest_and_end() {
         let waits: Vec<_> = (1..=10)
-            .map(|done| Backoff::SPANS.wait(done, None).map(|wait| wait.as_millis()))
+            .map(|done| Backoff::USUAL.wait(done, None).map(|wait| wait.as_millis()))
             .collect();
         assert_eq!(
             waits,
@@ -66,7 +66,7 @@ mod tests {
 
     #[test]
     fn a_receiver_may_ask_for_more_time_and_not_for_less() {
-        let wait = |asked| Backoff::SPANS.wait(3, Some(Duration::from_secs(asked)));
+        let wait = |asked| Backoff::USUAL.wait(3, Some(Duration::from_secs(asked)));
         assert_eq!(wait(0), Some(Duration::from_secs(2)));
         assert_eq!(wait(7), Some(Duration::from_secs(7)));
         assert_eq!(wait(u64::MAX), Some(Duration::from_mins(1)));

@@ -11,44 +11,58 @@
 use std::time::Duration;
 
 use opentelemetry::trace::{
-    Event, SpanContext, SpanId, SpanKind, Status, TraceFlags, TraceId, TraceState,
+    Event, Link, SpanContext, SpanId, SpanKind, Status, TraceFlags, TraceId, TraceState,
 };
 use opentelemetry::{Array, InstrumentationScope, KeyValue, StringValue, Value};
 use opentelemetry_sdk::trace::{SpanData, SpanEvents, SpanLinks};
 
+use crate::aggregate::Kept;
 use crate::clock::{MonoTime, WallAnchor};
-use crate::config::{BaseUrl, Scheme};
-use crate::measurement::{
-    Api, Observed, RefusedReason, RequestRecord, StallRule, StateAt, TokenSource,
-};
+use crate::config::{BaseUrl, Conventions, Scheme, TraceSampling};
+use crate::export::StallRules;
+use crate::export::genai::{operation, provider};
+use crate::measurement::{Observed, RefusedReason, RequestRecord, StateAt, TokenSource, TraceIds};
 
 /// Stall events of one span at most; the rest is counted as dropped events.
 const STALL_EVENTS: usize = 32;
 
+/// What spans are made by.
+#[derive(Debug, Clone)]
+pub struct SpanRules {
+    /// When a chunk gap is a stall, per stream.
+    pub stalls: StallRules,
+    /// The names of what the conventions define.
+    pub conventions: Conventions,
+    /// Which requests are traced.
+    pub sampling: TraceSampling,
+}
+
 /// The span of `observed`, its times converted by `wall`.
 #[must_use]
-pub fn to_span(observed: &Observed, wall: &WallAnchor, stall: StallRule) -> SpanData {
+pub fn to_span(observed: &Observed, wall: &WallAnchor, rules: &SpanRules) -> SpanData {
     let record = &observed.record;
     let time = &record.timeline;
     // A refused arrival never began: its span has no length and lies where it was due.
     let start = time.start.unwrap_or(time.intended);
     let end = time.end.or(time.last_token).unwrap_or(start);
-    let stalls = record.stalls(stall);
+    let stalls = record.stalls(rules.stalls.of(&record.stream));
+    let kept = Kept::of(record, &rules.sampling);
     let mut attributes = Attributes::default();
-    attributes.conventions(record);
+    attributes.conventions(record, rules.conventions);
     attributes.identity(record, wall);
+    let flags = match kept {
+        Kept::Head => TraceFlags::SAMPLED,
+        Kept::Tail | Kept::Not => TraceFlags::NOT_SAMPLED,
+    };
+    if kept == Kept::Tail {
+        attributes.put("tokencanary.sampled", "tail");
+    }
     attributes.timing(record, &stalls);
     if let Some(state) = &observed.at_intended {
         attributes.server(state);
     }
     SpanData {
-        span_context: SpanContext::new(
-            TraceId::from_bytes(record.ids.trace.to_be_bytes()),
-            SpanId::from_bytes(record.ids.span.to_be_bytes()),
-            TraceFlags::SAMPLED,
-            false,
-            TraceState::NONE,
-        ),
+        span_context: context(record.ids, flags),
         parent_span_id: SpanId::INVALID,
         parent_span_is_remote: false,
         span_kind: SpanKind::Client,
@@ -58,48 +72,11 @@ pub fn to_span(observed: &Observed, wall: &WallAnchor, stall: StallRule) -> Span
         attributes: attributes.0,
         dropped_attributes_count: 0,
         events: events(record, &stalls, wall),
-        links: SpanLinks::default(),
+        links: links(record, rules),
         status: status(record),
         instrumentation_scope: InstrumentationScope::builder("tokencanary")
             .with_version(env!("CARGO_PKG_VERSION"))
             .build(),
-    }
-}
-
-const fn operation(api: Api) -> &'static str {
-    match api {
-        Api::Chat | Api::Responses | Api::Messages | Api::Ollama | Api::Cohere => "chat",
-        Api::Gemini => "generate_content",
-        Api::Completions
-        | Api::Tgi
-        | Api::Llamacpp
-        | Api::OllamaGenerate
-        | Api::Triton
-        | Api::Kserve
-        | Api::Raw
-        | Api::Template => "text_completion",
-        Api::Embeddings | Api::ChatEmbeddings | Api::NimEmbeddings | Api::TeiEmbed => "embeddings",
-        Api::Rerank | Api::CohereRerank | Api::TeiRerank | Api::NimRerank => "rerank",
-    }
-}
-
-/// Which flavour of the wire is spoken: whose protocol it is, not who serves. The conventions
-/// know no names for self-hosted engines.
-const fn provider(api: Api) -> &'static str {
-    match api {
-        Api::Chat | Api::Completions | Api::Responses | Api::Embeddings | Api::ChatEmbeddings => {
-            "openai"
-        }
-        Api::Messages => "anthropic",
-        Api::Gemini => "gcp.gemini",
-        Api::Cohere | Api::CohereRerank => "cohere",
-        Api::Tgi | Api::TeiEmbed | Api::TeiRerank => "huggingface",
-        Api::Llamacpp => "llama_cpp",
-        Api::Ollama | Api::OllamaGenerate => "ollama",
-        Api::Triton | Api::NimEmbeddings | Api::NimRerank => "nvidia",
-        Api::Kserve => "kserve",
-        Api::Rerank => "jina",
-        Api::Raw | Api::Template => "custom",
     }
 }
 
@@ -150,10 +127,13 @@ impl Attributes {
     }
 
     /// What the conventions name.
-    fn conventions(&mut self, record: &RequestRecord) {
+    fn conventions(&mut self, record: &RequestRecord, names: Conventions) {
         let (stream, time, tokens) = (&record.stream, &record.timeline, &record.tokens);
         self.put("gen_ai.operation.name", operation(stream.api));
         self.put("gen_ai.provider.name", provider(stream.api));
+        if names == Conventions::Legacy {
+            self.put("gen_ai.system", provider(stream.api));
+        }
         self.text(
             "gen_ai.request.model",
             stream.model.get().map(|name| &**name),
@@ -267,6 +247,32 @@ impl Attributes {
     }
 }
 
+/// The request before it that belongs to it.
+fn links(record: &RequestRecord, rules: &SpanRules) -> SpanLinks {
+    let mut links = SpanLinks::default();
+    if let Some(link) = record.link {
+        let flags = if rules.sampling.samples(link.ids.trace) {
+            TraceFlags::SAMPLED
+        } else {
+            TraceFlags::NOT_SAMPLED
+        };
+        let context = context(link.ids, flags);
+        let kind = KeyValue::new("tokencanary.link", link.kind.name());
+        links.links.push(Link::new(context, vec![kind], 0));
+    }
+    links
+}
+
+fn context(ids: TraceIds, flags: TraceFlags) -> SpanContext {
+    SpanContext::new(
+        TraceId::from_bytes(ids.trace.to_be_bytes()),
+        SpanId::from_bytes(ids.span.to_be_bytes()),
+        flags,
+        false,
+        TraceState::NONE,
+    )
+}
+
 /// OTLP has signed integers only; what is larger stops at the largest (year 2262).
 fn whole(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
@@ -321,11 +327,12 @@ mod tests {
     use std::time::{SystemTime, UNIX_EPOCH};
 
     use super::*;
-    use crate::export::fixture::{STALL, no_connection, refused, streamed, unary, us, wall};
+    use crate::export::fixture::{no_connection, refused, streamed, unary, us, wall};
+    use crate::export::otlp::fixture::rules;
     use crate::measurement::{Chunk, ClockSource, Note, Outcome};
 
     fn span(observed: &Observed) -> SpanData {
-        to_span(observed, &wall(), STALL)
+        to_span(observed, &wall(), &rules())
     }
 
     /// Hand-written nanoseconds since the epoch.
@@ -566,6 +573,48 @@ tokencanary.error.message=tcp connect: \"refused\"
         for name in names {
             assert!(page.contains(&format!("`{name}`")), "`{name}`");
         }
+    }
+
+    #[test]
+    fn a_span_of_the_tail_says_so_and_is_not_sampled() {
+        let mut rules = rules();
+        rules.sampling.ratio = 0.0;
+        let mut observed = no_connection();
+        observed.record.traced = false;
+        let failed = to_span(&observed, &wall(), &rules);
+        assert!(lines(&failed.attributes).contains("tokencanary.sampled=tail\n"));
+        assert!(!failed.span_context.is_sampled());
+        let whole = span(&no_connection());
+        assert!(!lines(&whole.attributes).contains("tokencanary.sampled"));
+        assert!(whole.span_context.is_sampled());
+    }
+
+    #[test]
+    fn a_request_is_linked_to_the_one_before_that_belongs_to_it() {
+        let mut observed = streamed();
+        assert_eq!(span(&observed).links.len(), 0);
+        observed.record.link = Some(crate::measurement::Link {
+            kind: crate::measurement::LinkKind::Pair,
+            ids: TraceIds { trace: 7, span: 9 },
+        });
+        let links = span(&observed).links;
+        assert_eq!(links.len(), 1);
+        let link = &links[0];
+        assert_eq!(
+            link.span_context.trace_id().to_string(),
+            "0".repeat(31) + "7"
+        );
+        assert_eq!(link.span_context.span_id().to_string(), "0000000000000009");
+        assert!(link.span_context.is_sampled());
+        assert_eq!(lines(&link.attributes), "tokencanary.link=pair\n");
+    }
+
+    #[test]
+    fn the_legacy_names_stand_beside_the_current_ones() {
+        let mut rules = rules();
+        rules.conventions = Conventions::Legacy;
+        let text = lines(&to_span(&streamed(), &wall(), &rules).attributes);
+        assert!(text.contains("gen_ai.provider.name=openai\ngen_ai.system=openai\n"));
     }
 
     #[test]

@@ -10,24 +10,25 @@ use prometheus::proto;
 
 use super::View;
 use crate::aggregate::slo::SUCCESS;
-use crate::aggregate::{Distribution, Live, Measure, StreamLive, classic_bounds};
+use crate::aggregate::{Convention, Distribution, Live, Measure, StreamLive, classic_bounds};
 use crate::export::catalog::{self, Kind, Metric};
+use crate::export::genai::{operation, provider};
 use crate::measurement::{RefusedReason, Stream};
 
 /// A label.
-pub(super) type Label<'a> = (Cow<'a, str>, Cow<'a, str>);
+pub(in crate::export) type Label<'a> = (Cow<'a, str>, Cow<'a, str>);
 
 /// All series of one metric.
-pub(super) struct Family<'a> {
-    pub(super) name: Cow<'a, str>,
-    pub(super) help: Cow<'a, str>,
-    pub(super) kind: Kind,
+pub(in crate::export) struct Family<'a> {
+    pub(in crate::export) name: Cow<'a, str>,
+    pub(in crate::export) help: Cow<'a, str>,
+    pub(in crate::export) kind: Kind,
     /// When its counters were at 0, nanoseconds since the Unix epoch; absent for gauges, and where
     /// nobody knows.
-    pub(super) created_unix_ns: Option<u64>,
+    pub(in crate::export) created_unix_ns: Option<u64>,
     /// Classic bounds of all its series, +Inf not among them.
-    pub(super) bounds: Vec<f64>,
-    pub(super) series: Vec<Series<'a>>,
+    pub(in crate::export) bounds: Vec<f64>,
+    pub(in crate::export) series: Vec<Series<'a>>,
 }
 
 impl Family<'_> {
@@ -55,22 +56,22 @@ impl Family<'_> {
 }
 
 /// One series: the labels of its stream, its own, and its value.
-pub(super) struct Series<'a> {
+pub(in crate::export) struct Series<'a> {
     /// Which of the page's label sets comes before `labels`.
-    pub(super) stream: Option<usize>,
-    pub(super) labels: Vec<Label<'a>>,
-    pub(super) value: Value<'a>,
+    pub(in crate::export) stream: Option<usize>,
+    pub(in crate::export) labels: Vec<Label<'a>>,
+    pub(in crate::export) value: Value<'a>,
 }
 
 /// The value of one series.
-pub(super) enum Value<'a> {
+pub(in crate::export) enum Value<'a> {
     Count(u64),
     Number(f64),
     Distribution(Distribution<'a>),
 }
 
 /// The labels of each stream, in the order of streams.
-pub(super) fn stream_labels(live: &Live) -> Vec<Vec<Label<'_>>> {
+pub(in crate::export) fn stream_labels(live: &Live) -> Vec<Vec<Label<'_>>> {
     let of_one = |one| {
         let labels = labels_of(StreamLive::stream(one)).into_iter();
         let named = labels.map(|(name, value)| -> Label<'_> { (Cow::Borrowed(name), value) });
@@ -98,7 +99,7 @@ pub fn labels_of(stream: &Stream) -> Vec<(&'static str, Cow<'_, str>)> {
 }
 
 /// Hands the families of `view` to `take`, one at a time. A family without series is left out.
-pub(super) fn for_each<'a>(view: &View<'a>, mut take: impl FnMut(&Family<'a>)) {
+pub(in crate::export) fn for_each<'a>(view: &View<'a>, mut take: impl FnMut(&Family<'a>)) {
     for metric in catalog::ALL {
         let family = Family {
             name: metric.prometheus.into(),
@@ -144,6 +145,7 @@ fn bounds(live: &Live, metric: &Metric) -> Vec<f64> {
         (Kind::Histogram(range), Some(measure)) => {
             classic_bounds(range, live.bounds().at(measure)).collect()
         }
+        (Kind::Histogram(range), None) => range.bounds().collect(),
         _ => Vec::new(),
     }
 }
@@ -166,6 +168,18 @@ fn live_series<'a>(live: &'a Live, metric: &Metric) -> Vec<Series<'a>> {
     }
     let measure = measure_of(metric);
     let mut series = Vec::new();
+    if metric.name.starts_with(CONVENTIONS) {
+        for (position, stream) in streams.iter().enumerate() {
+            convention_series(stream, metric, &mut |labels, value| {
+                series.push(Series {
+                    stream: Some(position),
+                    labels,
+                    value,
+                });
+            });
+        }
+        return series;
+    }
     for (position, stream) in streams.iter().enumerate() {
         let mut push = |labels: Vec<Label<'a>>, value| {
             series.push(Series {
@@ -197,6 +211,56 @@ fn live_series<'a>(live: &'a Live, metric: &Metric) -> Vec<Series<'a>> {
         }
     }
     series
+}
+
+/// Names of the `GenAI` conventions begin so.
+const CONVENTIONS: &str = "gen_ai.";
+
+/// Hands what `metric` of the conventions shows of `stream` to `push`. A failure that has not
+/// happened has no series.
+fn convention_series<'a>(
+    stream: &'a StreamLive,
+    metric: &Metric,
+    push: &mut dyn FnMut(Vec<Label<'a>>, Value<'a>),
+) {
+    let (api, totals) = (stream.stream().api, stream.totals());
+    let labels = |more: Option<(&'static str, &'static str)>| -> Vec<Label<'a>> {
+        [
+            ("gen_ai_operation_name", operation(api)),
+            ("gen_ai_provider_name", provider(api)),
+        ]
+        .into_iter()
+        .chain(more)
+        .map(|(name, value)| (name.into(), value.into()))
+        .collect()
+    };
+    let convention = Convention::ALL
+        .into_iter()
+        .find(|convention| catalog::of_convention(*convention) == metric);
+    if let Some(convention) = convention {
+        for (error, histogram) in totals.conventions().histograms(convention) {
+            let error = error.map(|outcome| ("error_type", outcome.name()));
+            push(
+                labels(error),
+                Value::Distribution(Distribution::plain(histogram)),
+            );
+        }
+        return;
+    }
+    let used = totals.conventions();
+    let count = [
+        (&catalog::GENAI_USAGE_INPUT, totals.input_tokens()),
+        (&catalog::GENAI_USAGE_OUTPUT, totals.output_tokens()),
+        (&catalog::GENAI_USAGE_CACHED, used.cached()),
+        (&catalog::GENAI_USAGE_REASONING, used.reasoning()),
+    ]
+    .into_iter()
+    .find(|(of, _)| *of == metric);
+    if let Some((_, count)) = count {
+        // A server does not say which part of its count is text.
+        let modality = ("gen_ai_token_modality", "unknown");
+        push(labels(Some(modality)), Value::Count(count));
+    }
 }
 
 /// Hands what `stream` is held to to `push`.

@@ -4,7 +4,7 @@
 //! nothing is computed here. What the page shows of ourselves comes from the registry of the
 //! `prometheus` crate and is written again by our own writers.
 
-mod family;
+pub(super) mod family;
 pub mod message;
 mod negotiate;
 mod pack;

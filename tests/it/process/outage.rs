@@ -1,27 +1,18 @@
-//! A receiver of spans that goes away: what is lost is counted, what is counted as sent is
-//! there, and the measuring does not notice.
+//! A receiver of spans, metrics and logs that goes away: what is lost is counted, what is counted
+//! as sent is there, and the measuring does not notice.
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::net::Ipv4Addr;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use axum::Router;
-use axum::body::Bytes;
-use axum::extract::State;
-use axum::http::HeaderMap;
-use axum::routing::post;
-use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
-use prost::Message;
 use serde_json::Value;
-use tokio::net::TcpListener;
 use tokio::time::{Instant, sleep_until};
 
 use super::setting::said;
 use crate::gate::Gate;
 use crate::program::{Program, scratch, tokencanary};
+use crate::receiver::Receiver;
 
 /// For what takes an instant, on a busy machine.
 const SOON: Duration = Duration::from_secs(30);
@@ -75,7 +66,7 @@ probes:
 governor: {{ requests_per_day: 1000000, tokens_per_day: 1000M, in_flight: 1000 }}
 export:
   http: {{ listen: '127.0.0.1:0' }}
-  otlp: {{ endpoint: '{otlp}', queue: {}, headers: {{ x-given: file, x-kept: file }} }}
+  otlp: {{ endpoint: '{otlp}', queue: {}, every: 500ms, headers: {{ x-given: file, x-kept: file }} }}
   files: {{ dir: '{}' }}
 ",
             load.rate,
@@ -103,7 +94,9 @@ export:
         drop(self.simulator);
         assert!(!text.contains("did not end in time"), "{text}");
         Ended {
-            otlp: Account::of("otlp", &text),
+            traces: Account::of("otlp_traces", &text),
+            metrics: Account::of("otlp_metrics", &text),
+            logs: Account::of("otlp_logs", &text),
             files: Account::of("files", &text),
             records: read(&self.records),
         }
@@ -112,24 +105,29 @@ export:
 
 /// What a daemon left behind.
 pub(crate) struct Ended {
-    pub(crate) otlp: Account,
+    pub(crate) traces: Account,
+    pub(crate) metrics: Account,
+    pub(crate) logs: Account,
     pub(crate) files: Account,
     pub(crate) records: Vec<Value>,
 }
 
 impl Ended {
-    /// The account closes, the outage hurt no measurement, no arrival is missing, and `held`, the
+    /// The accounts close, the outage hurt no measurement, no arrival is missing, and `held`, the
     /// ids of the spans as the receiver has them, are what was sent.
     pub(crate) fn assert_honest(&self, held: &[String]) {
-        let Account {
-            accepted,
-            sent,
-            rejected,
-            dropped,
-            failed,
-        } = self.otlp;
-        assert_eq!(accepted, sent + rejected + dropped + failed);
-        assert_eq!(accepted, self.records.len());
+        for account in [self.traces, self.metrics, self.logs] {
+            let Account {
+                accepted,
+                sent,
+                rejected,
+                dropped,
+                failed,
+            } = account;
+            assert_eq!(accepted, sent + rejected + dropped + failed, "{account:?}");
+        }
+        let sent = self.traces.sent;
+        assert_eq!(self.traces.accepted, self.records.len());
         assert_eq!(self.files.sent, self.records.len());
         assert_eq!(self.files.accepted, self.files.sent);
 
@@ -211,67 +209,6 @@ fn read(path: &Path) -> Vec<Value> {
         .collect()
 }
 
-/// A receiver that keeps the ids of the spans it takes, and the headers of each request.
-#[derive(Clone, Default)]
-struct Receiver {
-    spans: Arc<Mutex<Vec<String>>>,
-    headers: Arc<Mutex<Vec<HeaderMap>>>,
-}
-
-impl Receiver {
-    /// Listens; the second is its base URL.
-    async fn start() -> (Self, String) {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await;
-        let listener = listener.expect("loopback has free ports");
-        let url = format!("http://{}", listener.local_addr().expect("it is bound"));
-        let receiver = Self::default();
-        let router = Router::new()
-            .route("/v1/traces", post(take))
-            .with_state(receiver.clone());
-        tokio::spawn(async move { axum::serve(listener, router).await });
-        (receiver, url)
-    }
-
-    fn spans(&self) -> Vec<String> {
-        let spans = self.spans.lock().unwrap_or_else(PoisonError::into_inner);
-        spans.clone()
-    }
-
-    fn headers(&self) -> Option<HeaderMap> {
-        let headers = self.headers.lock().unwrap_or_else(PoisonError::into_inner);
-        headers.first().cloned()
-    }
-}
-
-async fn take(State(receiver): State<Receiver>, headers: HeaderMap, body: Bytes) {
-    let request = ExportTraceServiceRequest::decode(body).expect("a request in protobuf");
-    let spans = request
-        .resource_spans
-        .into_iter()
-        .flat_map(|resource| resource.scope_spans)
-        .flat_map(|scope| scope.spans)
-        .map(|span| hex(&span.span_id));
-    let mut held = receiver
-        .spans
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner);
-    held.extend(spans);
-    drop(held);
-    let mut kept = receiver
-        .headers
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner);
-    kept.push(headers);
-}
-
-fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write as _;
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        write!(text, "{byte:02x}").expect("a text takes everything");
-        text
-    })
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn what_an_outage_costs_is_counted_and_nothing_else_is_lost() {
     let folder = scratch("outage");
@@ -305,9 +242,31 @@ async fn what_an_outage_costs_is_counted_and_nothing_else_is_lost() {
         .await;
     let ended = canary.stop().await;
     // 120 spans came in the 3 s; 16 fit into the queue, about 40 were on their way.
-    assert!(ended.otlp.dropped >= 20, "{:?}", ended.otlp);
-    assert_eq!(ended.otlp.failed, 0, "{:?}", ended.otlp);
+    assert!(ended.traces.dropped >= 20, "{:?}", ended.traces);
+    assert_eq!(ended.traces.failed, 0, "{:?}", ended.traces);
     ended.assert_honest(&receiver.spans());
+
+    // Metrics of an outage are made up for by the next ones: what was told last is all that was.
+    assert!(ended.metrics.failed > 0, "{:?}", ended.metrics);
+    assert_eq!(receiver.points(), ended.metrics.sent);
+    let ttfts: Vec<f64> = ended
+        .records
+        .iter()
+        .filter_map(|record| record["times_ms"]["ttft"].as_f64())
+        .collect();
+    let last = receiver.last("tokencanary.request.ttft");
+    let (count, sum, counted) = last.expect("it was told");
+    assert_eq!((count, counted), (ttfts.len() as u64, ttfts.len() as u64));
+    let whole = ttfts.iter().sum::<f64>() / 1e3;
+    assert!((sum - whole).abs() < 1e-3 * whole, "{sum} is not {whole}");
+
+    // Each of the other two signals went down and came back, and was told of.
+    let logs = receiver.held().logs.clone();
+    assert_eq!(logs.len(), ended.logs.sent);
+    let states = logs
+        .iter()
+        .filter(|name| *name == "tokencanary.exporter.state");
+    assert!(states.count() >= 4, "{logs:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
@@ -327,17 +286,20 @@ async fn a_dead_receiver_does_not_hold_up_the_end() {
     let ended = canary.stop().await;
     assert!(told.elapsed() < FLUSHED, "{:?}", told.elapsed());
     assert!(
-        ended.otlp.failed > 0 && ended.otlp.sent == 0,
+        ended.traces.failed > 0 && ended.traces.sent == 0,
         "{:?}",
-        ended.otlp
+        ended.traces
     );
-    assert_eq!(ended.otlp.accepted, ended.otlp.failed + ended.otlp.dropped);
+    assert_eq!(
+        ended.traces.accepted,
+        ended.traces.failed + ended.traces.dropped
+    );
     assert_eq!(ended.files.sent, ended.records.len());
     assert!(receiver.spans().is_empty());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn headers_from_the_environment_come_on_top_of_those_in_the_file() {
+async fn the_variables_of_all_programs_come_on_top_of_the_file() {
     let folder = scratch("otlp_headers");
     let (receiver, url) = Receiver::start().await;
     let load = Load {
@@ -350,24 +312,23 @@ async fn headers_from_the_environment_come_on_top_of_those_in_the_file() {
             "OTEL_EXPORTER_OTLP_HEADERS",
             "x-given=environment,x-more=a%20b",
         ),
-        // What names another receiver, protocol or encoding is not ours to follow.
-        ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1"),
-        ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "grpc"),
-        ("OTEL_EXPORTER_OTLP_COMPRESSION", "gzip"),
+        ("OTEL_EXPORTER_OTLP_ENDPOINT", &*url),
+        ("OTEL_EXPORTER_OTLP_TRACES_COMPRESSION", "gzip"),
     ];
-    let mut canary = Canary::start(&folder, &load, &url, &environment).await;
+    // Where the file says it goes, nobody listens.
+    let mut canary = Canary::start(&folder, &load, "http://127.0.0.1:1", &environment).await;
     let look = async || receiver.headers();
     let headers = canary.daemon.until("span", SOON, look).await;
     assert_eq!(headers["x-given"], "environment");
     assert_eq!(headers["x-more"], "a b");
     assert_eq!(headers["x-kept"], "file");
     assert_eq!(headers["content-type"], "application/x-protobuf");
-    assert!(!headers.contains_key("content-encoding"));
+    assert_eq!(headers["content-encoding"], "gzip");
 }
 
 #[test]
 fn an_account_is_read_from_its_line() {
-    let text = "a log line\notlp: accepted 10, sent 4, rejected 1, dropped 3, failed 2\n";
+    let text = "a log line\notlp_logs: accepted 1\notlp: accepted 10, sent 4, rejected 1, dropped 3, failed 2\n";
     let wanted = Account {
         accepted: 10,
         sent: 4,

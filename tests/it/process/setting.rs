@@ -66,7 +66,7 @@ pub(super) async fn post(url: &str, body: &str) {
 
 /// Waits until `program` says a line with `before` in it, and gives what comes next, up to a
 /// blank.
-pub(super) async fn said(program: &mut Program, before: &str) -> String {
+pub(crate) async fn said(program: &mut Program, before: &str) -> String {
     let file = program.stdout_file().with_extension("err");
     let look = async || {
         let text = fs::read_to_string(&file).ok()?;

@@ -128,10 +128,11 @@ async fn simulated(start: f64) -> Vec<Vec<u8>> {
 
 /// What happens to our own counters in a minute.
 fn count(own: &SelfMetrics) {
-    let spans = own.export("otlp");
+    let spans = own.export("otlp_traces");
     spans.accepted.inc_by(50);
     spans.sent.inc_by(49);
     spans.dropped.inc();
+    spans.failed_try("timeout");
     own.scrapes("sim", "ok").inc_by(12);
 }
 
@@ -142,6 +143,7 @@ fn page(live: &Mutex<Live>, own: &SelfMetrics, now: f64) -> Vec<u8> {
         live: &live,
         gauges: &gauges,
         own: &own.gather(),
+        started_unix_ns: 0,
     };
     render(Format::Protobuf, &view)
 }

@@ -9,3 +9,5 @@ mod litellm;
 mod netns;
 mod nginx;
 mod peers;
+mod phoenix;
+mod victoria;

@@ -32,7 +32,7 @@ async fn an_outage_of_a_real_receiver_is_counted_to_the_span() {
     gate.open().await;
     at(60).await;
     let ended = canary.stop().await;
-    let otlp = ended.otlp;
+    let otlp = ended.traces;
     assert!((590..=620).contains(&otlp.accepted), "{otlp:?}");
     assert!(otlp.dropped + otlp.failed > 0, "{otlp:?}");
     // 200 came in the 20 s and up to 5 s more; about 75 of them were kept.

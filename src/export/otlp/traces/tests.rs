@@ -17,27 +17,13 @@ use opentelemetry_proto::tonic::trace::v1::Span;
 use prost::Message;
 use tokio::net::TcpListener;
 
+use super::super::fixture::{self, QUICK, receiver};
 use super::*;
 use crate::config::Secret;
-use crate::export::fixture::{STALL, counters, numbered, settled};
+use crate::export::fixture::{numbered, settled};
 use crate::export::offer;
-
-/// Quick enough for a test, slow enough for a busy machine.
-const QUICK: Pace = Pace {
-    batching: Batching {
-        size: 4,
-        linger: Duration::from_millis(20),
-    },
-    timeouts: FetchTimeouts {
-        connect: Duration::from_secs(2),
-        total: Duration::from_secs(2),
-    },
-    backoff: Backoff {
-        first: Duration::from_millis(5),
-        longest: Duration::from_millis(20),
-        tries: 4,
-    },
-};
+use crate::export::otlp::retry::Backoff;
+use crate::telemetry::{ExportCounters, SelfMetrics};
 
 /// What a receiver answers to one request.
 #[derive(Debug, Clone, Copy)]
@@ -51,14 +37,14 @@ enum Reply {
 
 /// A receiver that answers by its script, the last reply for ever, and keeps what it took.
 #[derive(Debug)]
-struct Receiver {
+struct Taker {
     url: String,
     script: Mutex<Vec<Reply>>,
     requests: Mutex<Vec<HeaderMap>>,
     taken: Mutex<Vec<ExportTraceServiceRequest>>,
 }
 
-impl Receiver {
+impl Taker {
     async fn start(script: &[Reply]) -> Arc<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         Self::on(listener, script)
@@ -141,11 +127,7 @@ impl Receiver {
     }
 }
 
-async fn receive(
-    State(receiver): State<Arc<Receiver>>,
-    headers: HeaderMap,
-    body: Bytes,
-) -> Response {
+async fn receive(State(receiver): State<Arc<Taker>>, headers: HeaderMap, body: Bytes) -> Response {
     let request = ExportTraceServiceRequest::decode(body).expect("a request in protobuf");
     match receiver.answer(headers, request) {
         Some(response) => response,
@@ -153,26 +135,47 @@ async fn receive(
     }
 }
 
-fn exporter(url: &str, pace: Pace) -> OtlpSpans {
-    let config = OtlpConfig {
-        traces_url: url.to_owned(),
-        headers: vec![("x-tenant".to_owned(), Secret::new("s3cret"))],
-        queue: 64,
-    };
+fn exporter(url: &str, backoff: Backoff) -> OtlpTraces {
+    exporter_to(&receiver(url), backoff)
+}
+
+fn exporter_to(receiver: &OtlpReceiver, backoff: Backoff) -> OtlpTraces {
+    let own = SelfMetrics::new().expect("the metrics do not collide");
+    let config = fixture::config();
     let setup = OtlpSetup {
         config: &config,
         anchor: TimeAnchor::start(),
-        stalls: StallRules::new(vec![STALL]),
-        counters: counters(),
-        instance: "instance-1".to_owned(),
+        own: &own,
+        instance: "instance-1",
+        events: None,
     };
-    OtlpSpans::paced(setup, pace).expect("a usable configuration")
+    let made = OtlpTraces::new(receiver, &setup, fixture::rules());
+    let mut exporter = made.expect("a usable configuration");
+    exporter.courier.backoff = backoff;
+    exporter.batching = Batching {
+        size: 4,
+        linger: Duration::from_millis(20),
+    };
+    exporter
+}
+
+/// A receiver that is given half a second for each try.
+fn hasty(url: &str) -> OtlpReceiver {
+    OtlpReceiver {
+        timeout: Duration::from_millis(500),
+        ..receiver(url)
+    }
+}
+
+/// What became of the spans of `exporter`.
+fn counters(exporter: &OtlpTraces) -> ExportCounters {
+    exporter.courier.counters.clone()
 }
 
 /// Offers `spans` spans, ends the input, runs the exporter to its end, and checks the account:
 /// (sent, rejected, failed).
-async fn send(exporter: OtlpSpans, spans: u64) -> (u64, u64, u64) {
-    let counters = exporter.counters.clone();
+async fn send(exporter: OtlpTraces, spans: u64) -> (u64, u64, u64) {
+    let counters = counters(&exporter);
     let (queue, input) = mpsc::channel(64);
     for sequence in 0..spans {
         offer(&queue, &counters, numbered(sequence));
@@ -202,10 +205,10 @@ fn text(text: &str) -> Value {
 
 #[tokio::test]
 async fn every_span_arrives_with_its_ids_and_attributes() {
-    let receiver = Receiver::start(&[Reply::Take]).await;
-    assert_eq!(send(exporter(&receiver.url, QUICK), 10).await, (10, 0, 0));
-    assert_eq!(receiver.requests(), 3, "4 + 4 + 2");
-    let spans = receiver.spans();
+    let taker = Taker::start(&[Reply::Take]).await;
+    assert_eq!(send(exporter(&taker.url, QUICK), 10).await, (10, 0, 0));
+    assert_eq!(taker.requests(), 3, "4 + 4 + 2");
+    let spans = taker.spans();
     for (number, span) in (0_i64..).zip(&spans) {
         assert_eq!(
             span.trace_id,
@@ -237,9 +240,9 @@ async fn every_span_arrives_with_its_ids_and_attributes() {
 
 #[tokio::test]
 async fn the_request_names_us_and_carries_the_configured_headers() {
-    let receiver = Receiver::start(&[Reply::Take]).await;
-    send(exporter(&receiver.url, QUICK), 1).await;
-    let requests = receiver.requests.lock().expect("no test panics with it");
+    let taker = Taker::start(&[Reply::Take]).await;
+    send(exporter(&taker.url, QUICK), 1).await;
+    let requests = taker.requests.lock().expect("no test panics with it");
     assert_eq!(requests[0]["content-type"], "application/x-protobuf");
     assert_eq!(
         requests[0]["user-agent"],
@@ -247,13 +250,14 @@ async fn the_request_names_us_and_carries_the_configured_headers() {
     );
     assert_eq!(requests[0]["x-tenant"], "s3cret");
     drop(requests);
-    let taken = receiver.taken.lock().expect("no test panics with it");
+    let taken = taker.taken.lock().expect("no test panics with it");
     let resource = taken[0].resource_spans[0].resource.as_ref();
     let attributes = &resource.expect("a resource").attributes;
     for (key, value) in [
         ("service.name", "tokencanary"),
         ("service.version", env!("CARGO_PKG_VERSION")),
         ("service.instance.id", "instance-1"),
+        ("host.name", "gpu-3"),
     ] {
         assert_eq!(attribute(attributes, key), Some(&text(value)), "{key}");
     }
@@ -261,48 +265,49 @@ async fn the_request_names_us_and_carries_the_configured_headers() {
 
 #[tokio::test]
 async fn a_partial_success_counts_what_was_rejected() {
-    let receiver = Receiver::start(&[Reply::Reject(3), Reply::Take, Reply::Reject(99)]).await;
+    let taker = Taker::start(&[Reply::Reject(3), Reply::Take, Reply::Reject(99)]).await;
     // 4 spans of which 3 are rejected, 4 taken, 2 of which "99" are rejected.
-    assert_eq!(send(exporter(&receiver.url, QUICK), 10).await, (5, 5, 0));
-    assert_eq!(receiver.spans().len(), 5);
+    assert_eq!(send(exporter(&taker.url, QUICK), 10).await, (5, 5, 0));
+    assert_eq!(taker.spans().len(), 5);
 }
 
 #[tokio::test]
 async fn a_busy_receiver_gets_the_same_batch_again_and_once_only() {
-    let receiver = Receiver::start(&[Reply::Status(503), Reply::Status(503), Reply::Take]).await;
-    assert_eq!(send(exporter(&receiver.url, QUICK), 3).await, (3, 0, 0));
-    assert_eq!(receiver.requests(), 3);
-    assert_eq!(receiver.spans().len(), 3);
+    let taker = Taker::start(&[Reply::Status(503), Reply::Status(503), Reply::Take]).await;
+    assert_eq!(send(exporter(&taker.url, QUICK), 3).await, (3, 0, 0));
+    assert_eq!(taker.requests(), 3);
+    assert_eq!(taker.spans().len(), 3);
 }
 
 #[tokio::test]
 async fn a_receiver_that_stays_busy_costs_its_batch_after_the_last_try() {
     let busy = Reply::Status(429);
-    let receiver = Receiver::start(&[busy, busy, busy, busy, Reply::Take]).await;
-    assert_eq!(send(exporter(&receiver.url, QUICK), 6).await, (2, 0, 4));
-    assert_eq!(receiver.requests(), 5);
+    let taker = Taker::start(&[busy, busy, busy, busy, Reply::Take]).await;
+    assert_eq!(send(exporter(&taker.url, QUICK), 6).await, (2, 0, 4));
+    assert_eq!(taker.requests(), 5);
 }
 
 #[tokio::test]
 async fn a_final_refusal_is_not_tried_again() {
     for reply in [Reply::Status(400), Reply::Status(413), Reply::Html] {
-        let receiver = Receiver::start(&[reply, Reply::Take]).await;
+        let taker = Taker::start(&[reply, Reply::Take]).await;
         assert_eq!(
-            send(exporter(&receiver.url, QUICK), 6).await,
+            send(exporter(&taker.url, QUICK), 6).await,
             (2, 0, 4),
             "{reply:?}"
         );
-        assert_eq!(receiver.requests(), 2, "{reply:?}");
+        assert_eq!(taker.requests(), 2, "{reply:?}");
     }
 }
 
 #[tokio::test]
 async fn a_hanging_receiver_is_left_after_its_time_and_tried_again() {
-    let receiver = Receiver::start(&[Reply::Hang, Reply::Take]).await;
-    let mut pace = QUICK;
-    pace.timeouts.total = Duration::from_millis(500);
-    assert_eq!(send(exporter(&receiver.url, pace), 2).await, (2, 0, 0));
-    assert_eq!(receiver.requests(), 2);
+    let taker = Taker::start(&[Reply::Hang, Reply::Take]).await;
+    assert_eq!(
+        send(exporter_to(&hasty(&taker.url), QUICK), 2).await,
+        (2, 0, 0)
+    );
+    assert_eq!(taker.requests(), 2);
 }
 
 /// Waits until `condition` holds, for at most ten seconds.
@@ -319,25 +324,25 @@ async fn until(condition: impl Fn() -> bool) {
 
 #[tokio::test]
 async fn a_batch_in_a_long_wait_is_tried_at_once_when_the_input_ends() {
-    let receiver = Receiver::start(&[Reply::Status(503), Reply::Take]).await;
+    let taker = Taker::start(&[Reply::Status(503), Reply::Take]).await;
     let mut pace = QUICK;
-    pace.backoff.first = Duration::from_hours(1);
-    pace.backoff.longest = Duration::from_hours(1);
-    let exporter = exporter(&receiver.url, pace);
-    let counters = exporter.counters.clone();
+    pace.first = Duration::from_hours(1);
+    pace.longest = Duration::from_hours(1);
+    let exporter = exporter(&taker.url, pace);
+    let counters = counters(&exporter);
     let (queue, input) = mpsc::channel(64);
     for sequence in 0..6 {
         offer(&queue, &counters, numbered(sequence));
     }
     let running = tokio::spawn(Box::new(exporter).run(input, CancellationToken::new()));
-    until(|| receiver.requests() == 1).await;
+    until(|| taker.requests() == 1).await;
     drop(queue);
     tokio::time::timeout(Duration::from_secs(10), running)
         .await
         .expect("nothing waits for an hour")
         .expect("it does not panic");
     assert_eq!((counters.sent.get(), settled(&counters)), (6, 6));
-    assert_eq!(receiver.requests(), 3, "4 refused, the same 4, then 2");
+    assert_eq!(taker.requests(), 3, "4 refused, the same 4, then 2");
 }
 
 /// A URL at which nobody listens.
@@ -358,30 +363,30 @@ async fn spans_outlast_a_receiver_that_is_away_for_a_while() {
     let address = listener.local_addr().expect("a bound socket");
     drop(listener);
     let mut pace = QUICK;
-    pace.backoff.tries = 1_000;
+    pace.tries = 1_000;
     let exporter = exporter(&format!("http://{address}/tenant/spans"), pace);
-    let (counters, hook) = (exporter.counters.clone(), exporter.hook.clone());
+    let counters = counters(&exporter);
     let (queue, input) = mpsc::channel(8);
     let running = tokio::spawn(Box::new(exporter).run(input, CancellationToken::new()));
     offer(&queue, &counters, numbered(0));
-    until(|| hook.requests() > 1).await;
+    until(|| counters.failed_tries("connect") > 1).await;
     // One is being tried; a queue of 8 takes 8 more.
     for sequence in 1..21 {
         offer(&queue, &counters, numbered(sequence));
     }
     assert_eq!(counters.dropped.get(), 12);
     let listener = TcpListener::bind(address).await.expect("the port is free");
-    let receiver = Receiver::on(listener, &[Reply::Take]);
+    let taker = Taker::on(listener, &[Reply::Take]);
     drop(queue);
     running.await.expect("the exporter ends with its input");
     assert_eq!((counters.sent.get(), counters.failed.get()), (9, 0));
-    assert_eq!(receiver.spans().len(), 9);
+    assert_eq!(taker.spans().len(), 9);
     assert_eq!(settled(&counters), counters.accepted.get());
 }
 
 #[tokio::test]
 async fn the_account_closes_whatever_the_receiver_does() {
-    let receiver = Receiver::start(&[
+    let taker = Taker::start(&[
         Reply::Take,
         Reply::Reject(1),
         Reply::Status(503),
@@ -394,10 +399,8 @@ async fn the_account_closes_whatever_the_receiver_does() {
         Reply::Take,
     ])
     .await;
-    let mut pace = QUICK;
-    pace.timeouts.total = Duration::from_millis(500);
-    let exporter = exporter(&receiver.url, pace);
-    let counters = exporter.counters.clone();
+    let exporter = exporter_to(&hasty(&taker.url), QUICK);
+    let counters = counters(&exporter);
     let (queue, input) = mpsc::channel(16);
     let running = tokio::spawn(Box::new(exporter).run(input, CancellationToken::new()));
     for sequence in 0..200 {
@@ -411,16 +414,16 @@ async fn the_account_closes_whatever_the_receiver_does() {
     assert_eq!(counters.accepted.get(), 200);
     assert_eq!(settled(&counters), 200);
     assert!(counters.failed.get() > 0 && counters.rejected.get() > 0);
-    assert_eq!(receiver.spans().len() as u64, counters.sent.get());
+    assert_eq!(taker.spans().len() as u64, counters.sent.get());
 }
 
 #[tokio::test]
 async fn at_the_deadline_everything_left_fails_at_once() {
     let mut pace = QUICK;
-    pace.backoff.first = Duration::from_hours(1);
-    pace.backoff.longest = Duration::from_hours(1);
+    pace.first = Duration::from_hours(1);
+    pace.longest = Duration::from_hours(1);
     let exporter = exporter(&dead_url().await, pace);
-    let (counters, hook) = (exporter.counters.clone(), exporter.hook.clone());
+    let counters = counters(&exporter);
     let (queue, input) = mpsc::channel(8);
     for sequence in 0..14 {
         offer(&queue, &counters, numbered(sequence));
@@ -428,7 +431,7 @@ async fn at_the_deadline_everything_left_fails_at_once() {
     drop(queue);
     let deadline = CancellationToken::new();
     let running = tokio::spawn(Box::new(exporter).run(input, deadline.clone()));
-    until(|| hook.requests() > 0).await;
+    until(|| counters.failed_tries("connect") > 0).await;
     deadline.cancel();
     running.await.expect("the exporter ends at the deadline");
     assert_eq!(
@@ -441,15 +444,15 @@ async fn at_the_deadline_everything_left_fails_at_once() {
 
 #[tokio::test]
 async fn an_exporter_that_is_aborted_leaves_a_closed_account() {
-    let receiver = Receiver::start(&[Reply::Hang]).await;
-    let exporter = exporter(&receiver.url, QUICK);
-    let counters = exporter.counters.clone();
+    let taker = Taker::start(&[Reply::Hang]).await;
+    let exporter = exporter(&taker.url, QUICK);
+    let counters = counters(&exporter);
     let (queue, input) = mpsc::channel(64);
     for sequence in 0..10 {
         offer(&queue, &counters, numbered(sequence));
     }
     let running = tokio::spawn(Box::new(exporter).run(input, CancellationToken::new()));
-    until(|| receiver.requests() > 0).await;
+    until(|| taker.requests() > 0).await;
     running.abort();
     assert!(running.await.expect_err("it was aborted").is_cancelled());
     offer(&queue, &counters, numbered(10));
@@ -459,12 +462,10 @@ async fn an_exporter_that_is_aborted_leaves_a_closed_account() {
 
 #[test]
 fn a_header_that_cannot_be_sent_is_refused_without_its_value() {
-    let config = OtlpConfig {
-        traces_url: "http://127.0.0.1:4318/v1/traces".to_owned(),
-        headers: vec![("x-key".to_owned(), Secret::new("line\nbreak"))],
-        queue: 1,
-    };
-    let error = headers(&config).expect_err("a line break ends a header");
+    let mut to = receiver("http://127.0.0.1:4318/v1/traces");
+    to.headers = vec![("x-key".to_owned(), Secret::new("line\nbreak"))];
+    let error = crate::export::otlp::sender::Sender::new(Signal::Traces, &to, TimeAnchor::start());
+    let error = error.expect_err("a line break ends a header");
     assert_eq!(
         error.to_string(),
         "header `x-key` cannot be sent; wanted a name and a value of visible ASCII characters"
