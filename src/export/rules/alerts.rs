@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde_saphyr::LitString;
 
 use super::parts::Part;
-use super::promql::{PLACE, PROBING, quoted};
+use super::promql::{Form, PLACE, PROBING, quoted};
 use super::recorded::series;
 use super::{Annotations, Labels, Rule, Settings, recorded};
 use crate::config::Config;
@@ -223,6 +223,12 @@ fn looked_up(name: &str, shown: &str) -> String {
     )
 }
 
+/// Classic buckets are √2 wide, so a p95 that drifts over a bound may rise by 1.41 times when the
+/// times rose by far less. A smaller step than this is believed only if the mean rose as well.
+const ONE_BUCKET: f64 = 1.5;
+/// By so much.
+const MEAN_IN_BUCKETS: f64 = 1.2;
+
 fn regression(settings: &Settings, kind: AlertKind) -> Alert {
     let limits = settings.regression;
     let (what, judged, mean_of, floor): (_, &Metric, &Metric, _) = match kind {
@@ -232,16 +238,22 @@ fn regression(settings: &Settings, kind: AlertKind) -> Alert {
     let now = recorded(judged, "p95");
     let normal = recorded(judged, "p95_baseline");
     let mean_normal = recorded(mean_of, "mean_baseline");
+    let mean = recorded(mean_of, "mean");
     let factor = limits.factor;
+    let drift = match settings.form {
+        Form::Native => String::new(),
+        Form::Classic => format!(
+            "\nunless ({now} < {ONE_BUCKET} * {normal} and {mean} < {MEAN_IN_BUCKETS} * {mean_normal})"
+        ),
+    };
     Alert {
         kind,
         severity: Severity::Critical,
         expr: format!(
-            "{now} > {factor} * {normal}\nand {now} - {normal} > {floor}\nand (\n  {} > {} * {mean_normal}\n  or {} > {factor} * {normal}\n)\nunless {} < {} * {mean_normal}",
+            "{now} > {factor} * {normal}\nand {now} - {normal} > {floor}\nand (\n  {} > {} * {mean_normal}\n  or {} > {factor} * {normal}\n)\nunless {mean} < {} * {mean_normal}{drift}",
             recorded(mean_of, "mean_now"),
             limits.now_factor,
             recorded(judged, "p95_long"),
-            recorded(mean_of, "mean"),
             limits.mean_factor,
         ),
         hold: limits.hold,
