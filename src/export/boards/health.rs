@@ -8,8 +8,8 @@ use crate::export::catalog::{
     ARRIVALS, BUILD_INFO, CHUNKS, EXPORT_FAILURES, EXPORT_ITEMS, Metric, PROCESS_CPU,
     PROCESS_MAX_FDS, PROCESS_OPEN_FDS, PROCESS_RESIDENT_MEMORY, PROCESS_START_TIME,
     PROCESS_THREADS, PROCESS_VIRTUAL_MEMORY, READ_LAG, REQUESTS, REQUESTS_LAGGED, SCHEDULE_LAG,
-    SCRAPES, STAMPS, STATUSES_DROPPED, STRAYS, VALUES_CLAMPED, VALUES_REFUSED, WINDOWS_INCOMPLETE,
-    WINDOWS_LATE,
+    SCRAPES, STAMPS, STATUSES_DROPPED, STRAYS, STREAMS_LEFT_OUT, VALUES_CLAMPED, VALUES_REFUSED,
+    WINDOWS_INCOMPLETE, WINDOWS_LATE,
 };
 
 /// The processes that are canaries: other programs have such metrics too.
@@ -111,6 +111,8 @@ fn losses() -> Vec<Panel> {
             .query("clamped, {{end}}", query::rate(&VALUES_CLAMPED, "", &["end"]))
             .query("without status", query::rate(&STATUSES_DROPPED, "", &[])),
         one("Strays", &STRAYS, &[]),
+        Panel::lines("none", "Streams left out", STREAMS_LEFT_OUT.help)
+            .query("left out", format!("max({})", STREAMS_LEFT_OUT.prometheus)),
     ]
 }
 

@@ -1,7 +1,8 @@
 //! Panels of objectives, on the boards of all streams and of one.
 
 use super::panel::Panel;
-use crate::export::rules::{EVENTS, GOOD, OBJECTIVE, recorded_over, series};
+use crate::export::catalog::{Metric, SLO_EVENTS, SLO_GOOD, SLO_LIMIT, SLO_OBJECTIVE};
+use crate::export::rules::{recorded_over, series};
 
 /// Share of good events, how fast the budget is spent, and what is left of it, by the labels
 /// `by` beside `slo`.
@@ -16,21 +17,24 @@ pub(super) fn panels(selector: &str, by: &str) -> Vec<Panel> {
     } else {
         "{{slo}} {{probe}} at {{target}}"
     };
-    let sum = |metric: &str, window: &str| {
-        format!("sum by ({labels}) (increase({metric}{selector}[{window}]))")
+    let sum = |metric: &Metric, window: &str| {
+        format!(
+            "sum by ({labels}) (increase({}{selector}[{window}]))",
+            metric.prometheus
+        )
     };
     let ratio = recorded_over("bad:ratio", 60);
-    let budget = series::ERROR_BUDGET;
+    let (budget, objective) = (series::ERROR_BUDGET, SLO_OBJECTIVE.prometheus);
     vec![
         Panel::lines(
             "percentunit",
             "Good share and objective",
             "Share of events that met each objective, over the chosen window. Refusals that are not the server's fault and cancelled requests are no events. The objective is the dashed line.",
         )
-        .query(legend, format!("{} / ({} > 0)", sum(GOOD, "$window"), sum(EVENTS, "$window")))
+        .query(legend, format!("{} / ({} > 0)", sum(&SLO_GOOD, "$window"), sum(&SLO_EVENTS, "$window")))
         .query(
             &format!("objective of {legend}"),
-            format!("max by ({labels}) ({OBJECTIVE}{selector})"),
+            format!("max by ({labels}) ({objective}{selector})"),
         )
         .dashed("/^objective of/"),
         Panel::lines(
@@ -47,11 +51,20 @@ pub(super) fn panels(selector: &str, by: &str) -> Vec<Panel> {
         .query(
             legend,
             format!(
-                "1 - (1 - {} / ({} > 0)) / (1 - max by ({labels}) ({OBJECTIVE}{selector}))",
-                sum(GOOD, "$__range"),
-                sum(EVENTS, "$__range")
+                "1 - (1 - {} / ({} > 0)) / (1 - max by ({labels}) ({objective}{selector}))",
+                sum(&SLO_GOOD, "$__range"),
+                sum(&SLO_EVENTS, "$__range")
             ),
         )
         .below_zero(),
+        Panel::lines(
+            "s",
+            "Limits",
+            "The most that each latency of a good request may be, as configured.",
+        )
+        .query(
+            legend,
+            format!("max by ({labels}) ({}{selector})", SLO_LIMIT.prometheus),
+        ),
     ]
 }

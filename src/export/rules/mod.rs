@@ -29,7 +29,7 @@ pub use self::parts::unwatched;
 pub use self::promql::{Form, span_text};
 pub(in crate::export) use self::recorded::series;
 pub use self::recorded::{BASELINES, Quantile, RECORDED_HISTOGRAMS, recorded};
-pub(in crate::export) use self::slo::{EVENTS, GOOD, OBJECTIVE, recorded_over};
+pub(in crate::export) use self::slo::recorded_over;
 
 /// A file of rules, as Prometheus reads it.
 #[derive(Debug, Clone, PartialEq, Serialize)]

@@ -11,13 +11,10 @@ use super::alerts::{Alert, AlertKind, Severity};
 use super::promql::PLACE;
 use super::recorded::series;
 use super::{Rule, Settings, span_text};
+use crate::export::catalog::{Metric, SLO_EVENTS, SLO_GOOD, SLO_OBJECTIVE};
 
 /// Evaluating days of counters is work, and their shares move slowly.
 pub(super) const LONG_INTERVAL: Duration = Duration::from_mins(5);
-
-pub(in crate::export) const GOOD: &str = "tokencanary_slo_good_total";
-pub(in crate::export) const EVENTS: &str = "tokencanary_slo_events_total";
-pub(in crate::export) const OBJECTIVE: &str = "tokencanary_slo_objective_ratio";
 
 const MINUTE: u64 = 1;
 const HOUR: u64 = 60 * MINUTE;
@@ -48,7 +45,7 @@ pub(in crate::export) fn recorded_over(what: &str, minutes: u64) -> String {
 pub(super) fn short(settings: &Settings) -> Vec<Rule> {
     let mut rules = vec![Rule::record(
         series::ERROR_BUDGET,
-        format!("1 - max without ({PLACE}) ({OBJECTIVE})"),
+        format!("1 - max without ({PLACE}) ({})", SLO_OBJECTIVE.prometheus),
     )];
     rules.extend(SHORT.into_iter().flat_map(|one| shares(settings, one)));
     rules
@@ -63,16 +60,24 @@ pub(super) fn long(settings: &Settings) -> Vec<Rule> {
 
 fn shares(settings: &Settings, minutes: u64) -> Vec<Rule> {
     let window = settings.span(Duration::from_mins(minutes));
-    let grown = |counter: &str| format!("sum without ({PLACE}) (increase({counter}[{window}]))");
+    let grown = |counter: &Metric| {
+        format!(
+            "sum without ({PLACE}) (increase({}[{window}]))",
+            counter.prometheus
+        )
+    };
     let (events, bad) = (
         recorded_over("events:increase", minutes),
         recorded_over("bad:increase", minutes),
     );
     let mut rules = vec![
-        Rule::record(&events, grown(EVENTS)),
+        Rule::record(&events, grown(&SLO_EVENTS)),
         Rule::record(
             &bad,
-            format!("clamp_min({events} - ({} or 0 * {events}), 0)", grown(GOOD)),
+            format!(
+                "clamp_min({events} - ({} or 0 * {events}), 0)",
+                grown(&SLO_GOOD)
+            ),
         ),
     ];
     rules.push(Rule::record(

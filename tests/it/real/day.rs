@@ -19,7 +19,7 @@ use tokencanary::config::{Arrivals, Config, WhenFull};
 use tokencanary::export::catalog::{self, Metric};
 use tokencanary::export::prometheus::message::{LabelPair, MetricFamily};
 use tokencanary::export::prometheus::{Format, Gauge, View, labels_of, render};
-use tokencanary::measurement::ConnectionPolicy;
+use tokencanary::measurement::{ConnectionPolicy, Slo, SloLimit, SloMetric};
 use tokencanary::simulator::{Fault, FaultKind, Profile, Simulator, SimulatorConfig};
 use tokencanary::telemetry::SelfMetrics;
 
@@ -54,6 +54,14 @@ pub(super) fn pages(start: f64) -> Vec<Vec<u8>> {
 fn probes() -> Config {
     let mut config = config(Arrivals::Poisson { rate: 0.4 }, WhenFull::Refuse, 8);
     config.probes[0].name = "pooled".to_owned();
+    let limit = |at_most, objective| SloLimit {
+        at_most,
+        objective: Some(objective),
+    };
+    config.probes[0].slo = Slo::NONE
+        .with_limit(SloMetric::Ttft, limit(Duration::from_millis(500), 0.95))
+        .with_limit(SloMetric::Itl, limit(Duration::from_millis(50), 0.95))
+        .with_success(0.99);
     let like = |name: &str, rate: f64| {
         let mut probe = config.probes[0].clone();
         name.clone_into(&mut probe.name);
