@@ -12,6 +12,7 @@ mod framing;
 mod peer;
 mod reports_metric;
 mod reports_other;
+mod reports_span;
 mod reports_wire;
 mod tokens;
 
@@ -102,11 +103,12 @@ fn every_quirk_has_its_test() {
     assert_eq!(numbers, (1..=63).collect::<Vec<_>>());
 }
 
-/// The rows of the classes wire, metric, timing, report, load and probe. Row 51 is a rule of
-/// configuration; the rows between are about metrics pages, GPUs and exporters.
+/// The rows of the classes wire, metric, timing, report, load and probe, and those about spans. Row
+/// 51 is a rule of configuration; the rows between are about metrics pages and GPUs, and row 48 is
+/// tested where metrics leave.
 const ROWS: &[u32] = &[
     1, 2, 3, 4, 5, 6, 7, 8, 9, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 32, 33, 35, 36,
-    38, 39, 40, 41, 42, 43, 44, 45, 46, 47, 50, 52, 61, 62, 63, 64, 65, 66, 67, 68, 69, 70, 71, 72,
+    38, 39, 40, 41, 42, 43, 44, 45, 46, 47, 50, 52, 59, 60, 61, 62, 63, 64, 65, 66, 67, 68, 69, 70, 71, 72,
     73, 74, 75, 76, 77, 78,
 ];
 
@@ -151,6 +153,8 @@ fn every_report_has_its_test() {
         reports_metric::b047_itl_leaves_out_the_first_token_and_counts_tokens,
         reports_other::b050_a_kept_connection_is_used_again_and_the_record_says_so,
         reports_other::b052_a_target_that_never_answers_is_a_counted_failure,
+        reports_span::b059_a_streamed_response_has_a_span_that_ends_with_it_and_its_usage,
+        reports_span::b060_a_chunk_without_choices_at_the_end_costs_no_span,
         reports_wire::b061_a_prompt_that_is_too_long_is_a_failure_in_the_stream,
         reports_wire::b062_half_a_character_is_read_lossily,
         reports_wire::b063_comments_before_the_first_data_are_no_error,
