@@ -10,5 +10,6 @@ mod loopback;
 mod memory;
 pub(crate) mod outage;
 mod run;
+mod scrape;
 pub(crate) mod setting;
 mod trace;

@@ -2,9 +2,10 @@
 //! with exemplars on both.
 
 use prost::Message;
+use prost::encoding::{WireType, encode_key, encode_varint};
 
 use super::View;
-use super::family::{self, Family, Label, Value};
+use super::family::{self, Family, Label, Series, Value};
 use super::message::{
     Bucket, BucketSpan, Counter, Exemplar, Gauge, Histogram, LabelPair, Metric, MetricFamily,
     MetricType, Timestamp,
@@ -14,50 +15,61 @@ use crate::export::catalog::Kind;
 
 /// Writes all of `view`.
 pub(super) fn write(view: &View<'_>) -> Vec<u8> {
-    let streams: Vec<Vec<LabelPair>> = family::stream_labels(view.live)
-        .iter()
-        .map(|labels| pairs(labels))
-        .collect();
-    let mut page = Vec::with_capacity(64 * 1024);
-    family::for_each(view, |family| {
-        message(family, &streams)
-            .encode_length_delimited(&mut page)
-            .expect("a vector grows as far as it must");
-    });
-    page
+    let mut page = Page {
+        streams: family::stream_labels(view.live)
+            .iter()
+            .map(|labels| labels_of(labels))
+            .collect(),
+        bytes: Vec::with_capacity(64 * 1024),
+        family: Vec::new(),
+        metric: Vec::new(),
+    };
+    family::for_each(view, |family| page.family(family));
+    page.bytes
 }
 
-fn message(family: &Family<'_>, streams: &[Vec<LabelPair>]) -> MetricFamily {
-    let created = family.created_unix_ns.map(timestamp);
-    let metric = family.series.iter().map(|series| {
-        let mut metric = Metric {
-            label: series
-                .stream
-                .map_or_else(Vec::new, |position| streams[position].clone()),
-            ..Metric::default()
-        };
-        metric.label.extend(pairs(&series.labels));
-        let number = match series.value {
-            Value::Count(count) => rank::count(count),
-            Value::Number(number) => number,
-            Value::Distribution(ref shown) => {
-                metric.histogram = Some(Histogram {
-                    created_timestamp: created,
-                    ..distribution(shown, family.kind)
-                });
-                return metric;
+/// The page so far, and room in which its parts are put together.
+///
+/// A message is its fields one after the other, so what repeats is encoded once: the labels of a
+/// stream, which are most of what a page holds.
+struct Page {
+    /// The labels of each stream, as fields of a [`Metric`].
+    streams: Vec<Vec<u8>>,
+    bytes: Vec<u8>,
+    family: Vec<u8>,
+    metric: Vec<u8>,
+}
+
+impl Page {
+    fn family(&mut self, family: &Family<'_>) {
+        self.family.clear();
+        append(&head(family), &mut self.family);
+        for series in &family.series {
+            self.metric.clear();
+            if let Some(position) = series.stream {
+                self.metric.extend_from_slice(&self.streams[position]);
             }
-        };
-        if family.kind == Kind::Counter {
-            metric.counter = Some(Counter {
-                value: number,
-                created_timestamp: created,
-            });
-        } else {
-            metric.gauge = Some(Gauge { value: number });
+            append(&rest(family, series), &mut self.metric);
+            encode_key(METRIC, WireType::LengthDelimited, &mut self.family);
+            encode_varint(self.metric.len() as u64, &mut self.family);
+            self.family.extend_from_slice(&self.metric);
         }
-        metric
-    });
+        encode_varint(self.family.len() as u64, &mut self.bytes);
+        self.bytes.extend_from_slice(&self.family);
+    }
+}
+
+/// The tag of [`MetricFamily::metric`].
+const METRIC: u32 = 4;
+
+fn append(message: &impl Message, to: &mut Vec<u8>) {
+    message
+        .encode(to)
+        .expect("a vector grows as far as it must");
+}
+
+/// A family without its series.
+fn head(family: &Family<'_>) -> MetricFamily {
     let kind = match family.kind {
         Kind::Counter => MetricType::Counter,
         Kind::Gauge => MetricType::Gauge,
@@ -67,9 +79,46 @@ fn message(family: &Family<'_>, streams: &[Vec<LabelPair>]) -> MetricFamily {
         name: family.name.to_string(),
         help: family.help.to_string(),
         r#type: kind.into(),
-        metric: metric.collect(),
+        metric: Vec::new(),
         unit: family.unit().unwrap_or_default().to_owned(),
     }
+}
+
+/// A series without the labels of its stream.
+fn rest(family: &Family<'_>, series: &Series<'_>) -> Metric {
+    let created = family.created_unix_ns.map(timestamp);
+    let mut metric = Metric {
+        label: pairs(&series.labels),
+        ..Metric::default()
+    };
+    let number = match series.value {
+        Value::Count(count) => rank::count(count),
+        Value::Number(number) => number,
+        Value::Distribution(ref shown) => {
+            metric.histogram = Some(Histogram {
+                created_timestamp: created,
+                ..distribution(shown, family.kind)
+            });
+            return metric;
+        }
+    };
+    if family.kind == Kind::Counter {
+        metric.counter = Some(Counter {
+            value: number,
+            created_timestamp: created,
+        });
+    } else {
+        metric.gauge = Some(Gauge { value: number });
+    }
+    metric
+}
+
+fn labels_of(labels: &[Label<'_>]) -> Vec<u8> {
+    let metric = Metric {
+        label: pairs(labels),
+        ..Metric::default()
+    };
+    metric.encode_to_vec()
 }
 
 fn timestamp(unix_ns: u64) -> Timestamp {

@@ -234,6 +234,21 @@ fn tags_are_those_of_the_definition() {
 }
 
 #[test]
+fn streams_beyond_the_cap_are_counted_and_not_shown() {
+    let streams = (0..1_001).map(|id| (fixture::stream(id), RULES));
+    let mut live = Live::new(streams.collect(), 1);
+    live.observe(Arc::new(ok(&fixture::stream(999), 0, &[10])), None);
+    live.observe(Arc::new(ok(&fixture::stream(1_000), 0, &[10])), None);
+    let page = text_of(&live, &[]);
+    let shown = samples(&page, "tokencanary_arrivals_total{");
+    assert_eq!(shown.len(), 1_000);
+    assert_eq!(shown[999], ("", "1"));
+    assert!(page.contains("\ntokencanary_streams_left_out 1\n"));
+    let few = text_of(&Live::new(Vec::new(), 0), &[]);
+    assert!(few.contains("\ntokencanary_streams_left_out 0\n"));
+}
+
+#[test]
 fn labels_and_help_are_escaped() {
     let gauges = [Gauge {
         metric: &catalog::SERVER_KV_USAGE,

@@ -231,7 +231,9 @@ async fn the_native_histogram_is_right_to_its_bucket() {
         "{} exemplars of the native histogram",
         exemplars.len()
     ));
-    check_exemplars(&all, &exemplars);
+    // 2.42 takes those of the classic buckets in the order of the buckets, and of these only
+    // ones that are newer than the last; later versions sort the native list by time.
+    check_exemplars(&all, &exemplars, 1);
     stop.cancel();
 }
 
@@ -294,7 +296,7 @@ async fn the_classic_histogram_is_right_to_its_bucket_and_exact_at_a_limit() {
         "{} exemplars of the classic histogram",
         exemplars.len()
     ));
-    check_exemplars(&all, &exemplars);
+    check_exemplars(&all, &exemplars, 5);
     let failures = "tokencanary_request_ttft_or_failure_seconds_bucket{le=\"+Inf\"}";
     let failed = prometheus.exemplars(failures, at).await;
     assert_eq!(failed.len(), 1, "{failed:?}");
@@ -303,13 +305,13 @@ async fn the_classic_histogram_is_right_to_its_bucket_and_exact_at_a_limit() {
     stop.cancel();
 }
 
-/// Each is one of our requests, with its value.
-fn check_exemplars(all: &[Known], exemplars: &[Value]) {
+/// There are at least `least`, and each is one of our requests, with its value.
+fn check_exemplars(all: &[Known], exemplars: &[Value], least: usize) {
     let by_trace: HashMap<String, f64> = all
         .iter()
         .map(|known| (known.ids.trace_hex(), known.ttft.as_secs_f64()))
         .collect();
-    assert!((5..=10).contains(&exemplars.len()), "{exemplars:?}");
+    assert!((least..=10).contains(&exemplars.len()), "{exemplars:?}");
     for exemplar in exemplars {
         let trace = exemplar["labels"]["trace_id"].as_str().expect("a trace id");
         let value: f64 = exemplar["value"]
