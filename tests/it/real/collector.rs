@@ -76,7 +76,7 @@ probes:
   - name: steady
     targets: [simulated]
     arrivals: {{ process: constant, rate: 40/s }}
-    workload: {{ synthetic: {{ input_tokens: 16, output_tokens: 8 }}, cache: paired }}
+    workload: {{ synthetic: {{ input_tokens: 32, output_tokens: 8 }}, cache: paired }}
   - name: lost
     targets: [nobody]
     arrivals: {{ process: constant, rate: 2/s }}

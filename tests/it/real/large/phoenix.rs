@@ -63,7 +63,7 @@ probes:
   - name: steady
     targets: [simulated]
     arrivals: {{ process: constant, rate: 20/s }}
-    workload: {{ synthetic: {{ input_tokens: 16, output_tokens: 8 }}, cache: paired }}
+    workload: {{ synthetic: {{ input_tokens: 32, output_tokens: 8 }}, cache: paired }}
 export:
   http: {{ listen: '127.0.0.1:0' }}
   otlp: {{ {otlp} }}
