@@ -196,10 +196,7 @@ fn check_container(container: &Container, volumes: &BTreeSet<String>) {
 }
 
 fn volumes(deployment: &Deployment) -> BTreeSet<String> {
-    let pod = deployment
-        .spec
-        .as_ref()
-        .and_then(|spec| spec.template.spec.as_ref());
+    let pod = deployment.spec.template.spec.as_ref();
     let volumes = pod
         .and_then(|pod| pod.volumes.as_ref())
         .expect("it has some");
@@ -207,10 +204,7 @@ fn volumes(deployment: &Deployment) -> BTreeSet<String> {
 }
 
 fn canary_in(deployment: &Deployment) -> Container {
-    let pod = deployment
-        .spec
-        .as_ref()
-        .and_then(|spec| spec.template.spec.as_ref());
+    let pod = deployment.spec.template.spec.as_ref();
     let containers = &pod.expect("it has a pod").containers;
     let found = containers.iter().find(|one| one.name == "tokencanary");
     found.expect("it is there").clone()
@@ -249,10 +243,7 @@ fn the_sidecar_and_the_generated_objects_fit_together() {
     assert_eq!(keys, ["VLLM_API_KEY"]);
     assert!(config.contains("{ env: VLLM_API_KEY }"));
 
-    let labels = deployment
-        .spec
-        .as_ref()
-        .and_then(|spec| spec.template.metadata.as_ref());
+    let labels = deployment.spec.template.metadata.as_ref();
     let labels = labels
         .and_then(|one| one.labels.as_ref())
         .expect("it has some");
@@ -301,7 +292,7 @@ fn a_canary_of_its_own_has_a_deployment() {
         Some(&["run", "-c", "/etc/tokencanary/canary.yaml"].map(str::to_owned)[..])
     );
     let service: Service = typed(&made["Service"]);
-    let spec = deployment.spec.expect("it has one");
+    let spec = deployment.spec;
     assert_eq!(
         spec.selector.match_labels,
         service.spec.and_then(|spec| spec.selector)

@@ -200,7 +200,10 @@ fn a_cache_of_some_size_finds_what_the_analysis_says() {
                 let found = replayed(&rows, replay);
                 let seen = format!("{replay:?}: {found:.2}, predicted {expected:.2}");
                 crate::program::tell(&seen);
-                let near = (found - expected).abs() < 1.0;
+                // What is left over takes a whole block of the trace in the analysis, and less
+                // than that in a server with smaller ones.
+                let most = if block_tokens == BLOCK { 1.0 } else { 1.25 };
+                let near = (found - expected).abs() < most;
                 if !near {
                     far.push(seen);
                 }

@@ -9,8 +9,8 @@ use std::path::Path;
 use super::setting::finish;
 use crate::program::blessing;
 
-const COMMANDS: [&str; 7] = [
-    "demo", "run", "check", "bench", "simulate", "trace", "generate",
+const COMMANDS: [&str; 8] = [
+    "demo", "run", "check", "bench", "drill", "simulate", "trace", "generate",
 ];
 
 /// Commands of `trace`.

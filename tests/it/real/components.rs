@@ -230,6 +230,8 @@ fn spans_in(output: &Path) -> Vec<SpanIds> {
     complete
         .lines()
         .filter_map(|line| serde_json::from_str::<Value>(line).ok())
+        // Logs have ids of spans too.
+        .filter(|line| line["startTimeUnixNano"].is_string())
         .filter_map(|span| {
             Some(SpanIds {
                 trace: span["traceId"].as_str()?.to_owned(),

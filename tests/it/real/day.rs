@@ -252,8 +252,10 @@ impl Batch {
         for metric in &family.metric {
             let labels = &metric.label;
             let at = |value: f64| Sample { value, timestamp };
-            if let Some(number) = metric.counter.as_ref().or(metric.gauge.as_ref()) {
-                self.number(name, labels, None, at(number.value));
+            let counter = metric.counter.as_ref().map(|counter| counter.value);
+            let gauge = metric.gauge.as_ref().map(|gauge| gauge.value);
+            if let Some(value) = counter.or(gauge) {
+                self.number(name, labels, None, at(value));
             }
             let Some(histogram) = &metric.histogram else {
                 continue;

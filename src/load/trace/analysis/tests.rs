@@ -64,19 +64,38 @@ fn a_small_cache_forgets_the_end_of_prompts_first() {
     let rows = [
         row(31, 10, &[1, 2, 3]),
         row(21, 10, &[4, 5]),
-        // Of 1, 2, 3 and 4, 5 a cache of four keeps 4, 5 and the first two of the other.
+        // The last token of each takes a block too, which goes first. A cache of four keeps 4, 5,
+        // what came after them, and the first of the others.
         row(31, 10, &[1, 2, 3]),
     ];
     let told = analysed(Some(CacheSize::Blocks(4)), &rows).lru_cache;
     let told = told.expect("there are blocks");
     assert_eq!(told.cache_blocks, Some(4));
-    near(told.token_share, 20.0 / 83.0);
+    near(told.token_share, 10.0 / 83.0);
     let told = analysed(Some(CacheSize::Tokens(59)), &rows).lru_cache;
     let told = told.expect("there are blocks");
     assert_eq!(told.cache_blocks, Some(5));
-    near(told.token_share, 30.0 / 83.0);
+    near(told.token_share, 20.0 / 83.0);
+    let told = analysed(Some(CacheSize::Blocks(6)), &rows).lru_cache;
+    near(told.expect("there are blocks").token_share, 30.0 / 83.0);
     let told = analysed(Some(CacheSize::Blocks(2)), &rows).lru_cache;
     near(told.expect("there are blocks").token_share, 0.0);
+}
+
+#[test]
+fn an_answer_takes_room_in_a_small_cache() {
+    let answered = TraceRow {
+        output_tokens: Some(20),
+        ..row(21, 10, &[4, 5])
+    };
+    // Of 40 tokens, the last of which is never computed on, two blocks are no use to anybody.
+    let rows = [row(20, 10, &[1, 2]), answered, row(20, 10, &[1, 2])];
+    let served = |blocks| {
+        let told = analysed(Some(CacheSize::Blocks(blocks)), &rows).lru_cache;
+        told.expect("there are blocks").token_share
+    };
+    near(served(4), 0.0);
+    near(served(5), 10.0 / 61.0);
 }
 
 #[test]
