@@ -48,13 +48,11 @@ impl ByError {
             return &mut self.ok;
         }
         let outcome = record.outcome;
-        let at = match self.failed.iter().position(|(of, _)| *of == outcome) {
-            Some(at) => at,
-            None => {
-                self.failed.push((outcome, Histogram::new()));
-                self.failed.len() - 1
-            }
-        };
+        let known = self.failed.iter().position(|(of, _)| *of == outcome);
+        let at = known.unwrap_or_else(|| {
+            self.failed.push((outcome, Histogram::new()));
+            self.failed.len() - 1
+        });
         &mut self.failed[at].1
     }
 }

@@ -16,7 +16,7 @@ use crate::clock::TimeAnchor;
 use crate::config::{Config, PromptFile};
 use crate::export::record::{RecordOptions, to_json_line};
 use crate::load::workload::{Measure, Prompt, Workload};
-use crate::measurement::{LengthMode, Observed, Outcome, RequestRecord, StallRule};
+use crate::measurement::{LengthMode, Observed, Outcome, RequestRecord, Sample, StallRule};
 use crate::telemetry::SelfMetrics;
 use crate::transport::Connect;
 
@@ -111,10 +111,7 @@ pub async fn check_target(
         }
         Err(error) => Some(error),
     };
-    let mut ring = SampleRing::new(1);
-    if let Some(sample) = sample {
-        ring.push(sample);
-    }
+    let ring = ring_of(sample);
     let mut requests = Vec::new();
     for (plan, client) in plans.iter().zip(&clients) {
         let tokenizer = tokenizer.as_ref();
@@ -139,6 +136,15 @@ pub async fn check_target(
         });
     }
     Ok(Some(Checked { model, requests }))
+}
+
+/// What was read before the requests.
+fn ring_of(sample: Option<Sample>) -> SampleRing {
+    let mut ring = SampleRing::new(1);
+    if let Some(sample) = sample {
+        ring.push(sample);
+    }
+    ring
 }
 
 /// Whether the server did not like what was asked.

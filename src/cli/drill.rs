@@ -309,7 +309,7 @@ fn table(report: &DrillReport) -> String {
     text += &row("notification arrived", told.page);
     text += &row("notification that it is over", told.over);
     if let Some(summary) = &told.summary {
-        text += &format!("\n{}: {summary}\n", report.alert);
+        text.extend(["\n", &report.alert, ": ", summary, "\n"]);
     }
     let unexpected = |one: &Unexpected| {
         format!(
@@ -326,7 +326,7 @@ fn table(report: &DrillReport) -> String {
         } else {
             "NOT QUIET"
         };
-        text += &format!("{}: {quiet}\n", miss.what);
+        text.extend([miss.what, ": ", quiet, "\n"]);
         text.extend(miss.alerts.iter().map(unexpected));
     }
     let limit = report.limit().as_secs_f64();

@@ -14,7 +14,7 @@ use crate::export::rules;
 /// Arguments of `generate kubernetes`.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Configuration of the canary; put into a ConfigMap as it is.
+    /// Configuration of the canary; put into a `ConfigMap` as it is.
     #[arg(short, long, value_name = "FILE")]
     config: PathBuf,
     /// Name of all objects.

@@ -234,7 +234,7 @@ impl Stage {
 
     /// Waits until there is a baseline.
     async fn learn(&mut self, about: Duration) -> anyhow::Result<()> {
-        let deadline = self.anchor.now() + about * 2 + Duration::from_secs(60);
+        let deadline = self.anchor.now() + about * 2 + Duration::from_mins(1);
         let query = &recorded(&TTFT_OR_FAILURE, "p95_baseline");
         loop {
             self.stack.check()?;

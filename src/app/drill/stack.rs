@@ -13,7 +13,7 @@ use tokio::time::{Instant, sleep};
 use super::asking::Asking;
 
 /// How long each may take to be ready; they take a quarter of a second on an idle machine.
-const READY: Duration = Duration::from_secs(60);
+const READY: Duration = Duration::from_mins(1);
 const POLL: Duration = Duration::from_millis(100);
 /// Last bytes of what a program said that are shown when it ended too soon.
 const SHOWN: usize = 2000;

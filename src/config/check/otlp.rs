@@ -314,29 +314,24 @@ fn resource<'a>(reader: &mut Reader<'a>, section: &Section<'a>) -> Vec<(String, 
         attributes.push((name.to_owned(), value));
     };
     if let Some(node) = section.get("resource") {
-        match node.value.as_dict() {
-            Some(dict) => {
-                for (name, value) in dict {
-                    let given = Given {
-                        value,
-                        untyped: false,
-                    };
-                    match given.scalar() {
-                        Some(text) => set(name, text),
-                        None => {
-                            let mut node = node.clone();
-                            node.path = format!("{}.{name}", node.path);
-                            node.value = value;
-                            reader
-                                .refuse(&node, &Refusal::new(Problem::WrongType).wanted("a text"));
-                        }
-                    }
+        if let Some(dict) = node.value.as_dict() {
+            for (name, value) in dict {
+                let given = Given {
+                    value,
+                    untyped: false,
+                };
+                if let Some(text) = given.scalar() {
+                    set(name, text);
+                } else {
+                    let mut node = node.clone();
+                    node.path = format!("{}.{name}", node.path);
+                    node.value = value;
+                    reader.refuse(&node, &Refusal::new(Problem::WrongType).wanted("a text"));
                 }
             }
-            None => {
-                let wanted = keys::OTLP.wanted("resource");
-                reader.refuse(&node, &Refusal::new(Problem::WrongType).wanted(wanted));
-            }
+        } else {
+            let wanted = keys::OTLP.wanted("resource");
+            reader.refuse(&node, &Refusal::new(Problem::WrongType).wanted(wanted));
         }
     }
     let name = reader.optional(section, "service_name", |given| match given.text()? {

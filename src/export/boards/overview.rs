@@ -110,9 +110,9 @@ fn streams() -> Panel {
         "Streams",
         "The numbers of the chosen window. A quantile that too few requests carry is left out. Normal is the median of the p95 of the day, failures counted as never.",
     )
-    .quantile("p50 TTFT", Quantile::P50, ttft, &LISTED)
-    .quantile("p95 TTFT", Quantile::P95, ttft, &LISTED)
-    .quantile("p95 ITL", Quantile::P95, (&ITL, CHOSEN), &LISTED)
+    .quantile(("p50 TTFT", Quantile::P50), ttft, &LISTED)
+    .quantile(("p95 TTFT", Quantile::P95), ttft, &LISTED)
+    .quantile(("p95 ITL", Quantile::P95), (&ITL, CHOSEN), &LISTED)
     .query(
         "normal p95 TTFT",
         format!("max by ({}) ({baseline}{CHOSEN})", LISTED.join(", ")),
@@ -140,11 +140,11 @@ fn latency() -> Vec<Panel> {
     let by = ["target", "endpoint", "probe", "cache"];
     vec![
         Panel::lines("s", "p95 TTFT", "Time from start to the first token, good requests. Dots are single requests: their trace is one click away.")
-            .quantile(NAMED, Quantile::P95, (&TTFT, CHOSEN), &by),
+            .quantile((NAMED, Quantile::P95), (&TTFT, CHOSEN), &by),
         Panel::lines("s", "p95 ITL", "Mean time between the tokens of one request, good requests.")
-            .quantile(NAMED, Quantile::P95, (&ITL, CHOSEN), &by),
+            .quantile((NAMED, Quantile::P95), (&ITL, CHOSEN), &by),
         Panel::lines("s", "p95 response time, failures as never", "From when a request was due to its last token. A failed request counts as infinite: more than 5 % of them, and the line is at the top.")
-            .quantile(NAMED, Quantile::P95, (&RESPONSE_TIME_OR_FAILURE, CHOSEN), &by),
+            .quantile((NAMED, Quantile::P95), (&RESPONSE_TIME_OR_FAILURE, CHOSEN), &by),
         Panel::lines("none", "p95 TTFT against normal", "How many times its baseline the p95 is, failures counted as never. Recorded by the rules.")
             .query(
                 NAMED,

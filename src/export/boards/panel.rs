@@ -93,8 +93,7 @@ impl Panel {
     /// Adds a quantile in both forms, with the exemplars behind it as dots.
     pub(super) fn quantile(
         mut self,
-        legend: &str,
-        quantile: Quantile,
+        (legend, quantile): (&str, Quantile),
         (metric, selector): (&Metric, &str),
         by: &[&str],
     ) -> Self {
@@ -111,7 +110,7 @@ impl Panel {
     /// The median, p95 and p99 in both forms.
     pub(super) fn quantiles(self, metric: &Metric, selector: &str) -> Self {
         Quantile::ALL.into_iter().fold(self, |panel, quantile| {
-            panel.quantile(quantile.name(), quantile, (metric, selector), &[])
+            panel.quantile((quantile.name(), quantile), (metric, selector), &[])
         })
     }
 

@@ -91,7 +91,7 @@ fn latency() -> Vec<Panel> {
         with_baseline(quantiles("ITL", &ITL), &ITL).wide(12),
         Panel::lines("s", "Response time", "From when a request was due to its last token. With failures as never, the line is at the top when more than 5 % fail.")
             .quantiles(&RESPONSE_TIME, STREAM)
-            .quantile("p95, failures as never", Quantile::P95, (&RESPONSE_TIME_OR_FAILURE, STREAM), &[]),
+            .quantile(("p95, failures as never", Quantile::P95), (&RESPONSE_TIME_OR_FAILURE, STREAM), &[]),
         Panel::lines("s", "TTFT, failures as never", "Time to the first token where a failed request counts as infinite. Alerts look at this.")
             .quantiles(&TTFT_OR_FAILURE, STREAM),
         Panel::lines("s", "TTFO", TTFO.help)

@@ -235,7 +235,7 @@ impl Made {
 /// The points of one metric.
 struct Points {
     data: Data,
-    points: u64,
+    count: u64,
     formers: Vec<(Key, Former)>,
     kind: Kind,
 }
@@ -254,7 +254,7 @@ impl Points {
         };
         Self {
             data,
-            points: 0,
+            count: 0,
             formers: Vec::new(),
             kind,
         }
@@ -308,7 +308,7 @@ impl Points {
             // A series is of the kind that the catalog says.
             _ => return,
         };
-        self.points += 1;
+        self.count += 1;
         list.push(point);
     }
 
@@ -329,7 +329,7 @@ impl Points {
             }
             _ => return,
         }
-        self.points += 1;
+        self.count += 1;
     }
 
     fn finish(mut self, metric: &catalog::Metric, temporality: AggregationTemporality) -> Made {
@@ -353,7 +353,7 @@ impl Points {
                 data: Some(self.data),
                 ..Metric::default()
             },
-            points: self.points,
+            points: self.count,
             formers: self.formers,
         }
     }

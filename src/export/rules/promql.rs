@@ -83,7 +83,8 @@ pub fn span_text(time: Duration) -> String {
     let mut text = String::new();
     for (name, size) in UNITS {
         if left >= size {
-            text.push_str(&format!("{}{name}", left / size));
+            text += &(left / size).to_string();
+            text += name;
             left %= size;
         }
     }

@@ -7,7 +7,7 @@ use super::*;
 
 /// A configuration with one probe for each of `rates`, each at the target `t`.
 fn configured(rates: &[&str], urls: &str) -> Config {
-    let probes: String = rates
+    let probes: Vec<String> = rates
         .iter()
         .enumerate()
         .map(|(index, rate)| {
@@ -16,6 +16,7 @@ fn configured(rates: &[&str], urls: &str) -> Config {
             )
         })
         .collect();
+    let probes = probes.concat();
     let text = format!("targets:\n  - {{ name: t, {urls} }}\nprobes:\n{probes}");
     crate::config::from_text(&text, crate::config::Format::Yaml, "c.yaml").expect("it is good")
 }

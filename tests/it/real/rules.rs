@@ -77,7 +77,13 @@ fn promtool_can_read_the_rules_however_they_are_made() {
     );
     for file in ["classic", "native", "configured", "compressed", "gateway"] {
         let file = folder.join(format!("{file}.yaml"));
-        let told = promtool(&["check", "rules", file.to_str().expect("plain")]);
+        // Its linter takes rules of the same name for copies; ours are of different probes.
+        let told = promtool(&[
+            "check",
+            "rules",
+            "--lint=none",
+            file.to_str().expect("plain"),
+        ]);
         assert!(told.contains("SUCCESS"), "{told}");
     }
     let compressed = fs::read_to_string(folder.join("compressed.yaml")).expect("just written");

@@ -250,8 +250,8 @@ async fn the_request_names_us_and_carries_the_configured_headers() {
     );
     assert_eq!(requests[0]["x-tenant"], "s3cret");
     drop(requests);
-    let taken = taker.taken.lock().expect("no test panics with it");
-    let resource = taken[0].resource_spans[0].resource.as_ref();
+    let messages = taker.taken.lock().expect("no test panics with it");
+    let resource = messages[0].resource_spans[0].resource.as_ref();
     let attributes = &resource.expect("a resource").attributes;
     for (key, value) in [
         ("service.name", "tokencanary"),

@@ -342,13 +342,14 @@ impl LruCache {
 /// Blocks with ids that hold nothing but tokens of the prompt of `row`, and all blocks that it
 /// takes with its answer.
 fn blocks_used(row: &TraceRow) -> (usize, usize) {
-    let block = u64::from(row.block_tokens);
-    let of_ids = row.blocks.len() as u64 * block;
-    let input = row.input_tokens.map_or(of_ids, u64::from);
-    let tokens = input.max(1) + u64::from(row.output_tokens.unwrap_or(1)) - 1;
-    let whole = (input / block).min(row.blocks.len() as u64);
-    let all = tokens.div_ceil(block);
-    (whole as usize, all as usize)
+    let block = row.block_tokens as usize;
+    let of_ids = row.blocks.len() * block;
+    let input = row.input_tokens.map_or(of_ids, |tokens| tokens as usize);
+    let output = row.output_tokens.map_or(1, |tokens| tokens as usize);
+    // The last token of an answer is never computed on.
+    let tokens = input + output.max(1) - 1;
+    let whole = (input / block).min(row.blocks.len());
+    (whole, tokens.div_ceil(block))
 }
 
 impl Following {
