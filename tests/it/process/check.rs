@@ -175,7 +175,7 @@ async fn silent_servers_cost_the_time_of_one_and_no_more_than_their_limits() {
     assert!(took < std::time::Duration::from_secs(12), "{took:?}");
 }
 
-/// A gateway that refuses fields it does not know, as OpenAI's own API does.
+/// A gateway that refuses fields it does not know, as `OpenAI`'s own API does.
 async fn strict_gateway() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await;
     let listener = listener.expect("loopback has free ports");

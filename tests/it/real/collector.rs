@@ -15,7 +15,7 @@ use crate::program::{Program, free_address, scratch, tokencanary};
 use crate::receiver::Receiver;
 
 /// For what takes an instant, on a busy machine.
-const SOON: Duration = Duration::from_secs(60);
+const SOON: Duration = Duration::from_mins(1);
 /// Requests that have to be measured before it is stopped.
 const REQUESTS: usize = 120;
 

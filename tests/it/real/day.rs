@@ -53,7 +53,7 @@ pub(super) fn pages(start: f64) -> Vec<Vec<u8>> {
 /// Four streams of one server: pooled connections, new ones, a slow one, a slow one more.
 fn probes() -> Config {
     let mut config = config(Arrivals::Poisson { rate: 0.4 }, WhenFull::Refuse, 8);
-    config.probes[0].name = "pooled".to_owned();
+    "pooled".clone_into(&mut config.probes[0].name);
     let limit = |at_most, objective| SloLimit {
         at_most,
         objective: Some(objective),
@@ -76,7 +76,10 @@ fn probes() -> Config {
 
 /// What happens in the day: slower for an hour, errors, cut streams, and short freezes.
 fn faults() -> Vec<Fault> {
-    let hour = |hours: f64| at(Duration::from_secs_f64(hours * 3_600.0).as_millis() as u64);
+    let hour = |hours: f64| {
+        let time = Duration::from_secs_f64(hours * 3_600.0);
+        at(u64::try_from(time.as_millis()).expect("a day"))
+    };
     let fault = |kind, from: f64, lasts| Fault {
         kind,
         from: hour(from),
@@ -240,13 +243,13 @@ impl Batch {
     fn number(
         &mut self,
         name: &str,
-        labels: &[LabelPair],
-        more: Option<(&str, String)>,
+        (labels, more): (&[LabelPair], Option<(&str, String)>),
         sample: Sample,
     ) {
         self.series(name, labels, more).samples.push(sample);
     }
 
+    #[expect(clippy::cast_precision_loss, reason = "a day has few requests")]
     fn add(&mut self, family: &MetricFamily, timestamp: i64) {
         let name = &family.name;
         for metric in &family.metric {
@@ -255,7 +258,7 @@ impl Batch {
             let counter = metric.counter.as_ref().map(|counter| counter.value);
             let gauge = metric.gauge.as_ref().map(|gauge| gauge.value);
             if let Some(value) = counter.or(gauge) {
-                self.number(name, labels, None, at(value));
+                self.number(name, (labels, None), at(value));
             }
             let Some(histogram) = &metric.histogram else {
                 continue;
@@ -263,11 +266,10 @@ impl Batch {
             let native = Histogram::of(histogram, timestamp);
             self.series(name, labels, None).histograms.push(native);
             let all = histogram.sample_count as f64;
-            self.number(&format!("{name}_count"), labels, None, at(all));
+            self.number(&format!("{name}_count"), (labels, None), at(all));
             self.number(
                 &format!("{name}_sum"),
-                labels,
-                None,
+                (labels, None),
                 at(histogram.sample_sum),
             );
             let bounds = histogram.bucket.iter();
@@ -282,7 +284,7 @@ impl Batch {
                 .chain([("+Inf".to_owned(), all)]);
             for (bound, below) in buckets {
                 let bucket = format!("{name}_bucket");
-                self.number(&bucket, labels, Some(("le", bound)), at(below));
+                self.number(&bucket, (labels, Some(("le", bound))), at(below));
             }
         }
     }
@@ -329,6 +331,10 @@ pub(super) async fn write_pages(url: &str, start: i64, pages: &[Vec<u8>]) -> usi
 }
 
 /// The samples of a range query, as series called `name`.
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "milliseconds of this century"
+)]
 pub(super) fn recorded(name: &str, matrix: &[Value]) -> Vec<TimeSeries> {
     let series = matrix.iter().map(|result| {
         let labels = result["metric"].as_object().expect("labels");
