@@ -4,7 +4,7 @@
 //! itself evaluates the recording rules over that day, one after the other.
 //!
 //! What an in-memory pipe does not have is put in: receive stamps of a kernel, a certificate, the
-//! state of a server with a metrics page.
+//! state of a server with a metrics page; and odd responses, which the simulator does not give.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -301,9 +301,26 @@ fn families(page: &[u8]) -> Vec<MetricFamily> {
             catalog::READ_LAG.prometheus.clone_into(&mut stands_in.name);
             families.push(stands_in);
         }
+        if family.name == catalog::REQUESTS.prometheus {
+            families.push(noted(family.clone()));
+        }
         families.push(family);
     }
     families
+}
+
+/// Requests as responses that had a note each.
+fn noted(mut family: MetricFamily) -> MetricFamily {
+    catalog::RESPONSES_NOTED
+        .prometheus
+        .clone_into(&mut family.name);
+    for metric in &mut family.metric {
+        metric.label.push(LabelPair {
+            name: "note".to_owned(),
+            value: "compressed".to_owned(),
+        });
+    }
+    family
 }
 
 /// Writes `pages`, the first of which is as of `start`, to the Prometheus at `url`. Returns how

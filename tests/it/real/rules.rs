@@ -123,8 +123,13 @@ fn every_rule_does_what_its_tests_say() {
         files.push(to.to_str().expect("plain").to_owned());
     }
     assert!(files.len() >= 5, "{files:?}");
-    let mut arguments = vec!["test", "rules"];
-    arguments.extend(files.iter().map(String::as_str));
-    let told = promtool(&arguments);
-    assert_eq!(told.matches("SUCCESS").count(), files.len(), "{told}");
+    // Each takes many seconds of one core.
+    std::thread::scope(|scope| {
+        for file in &files {
+            scope.spawn(move || {
+                let told = promtool(&["test", "rules", file]);
+                assert_eq!(told.matches("SUCCESS").count(), 1, "{told}");
+            });
+        }
+    });
 }
