@@ -213,7 +213,7 @@ async fn every_panel_of_every_board_shows_a_day_of_data() {
         })
         .await;
     // The last step is now: the alert is a moment old.
-    let end = unix_seconds();
+    let end = unix_seconds() + 1;
     let span = Span {
         start: end - DAY.as_secs(),
         end,
