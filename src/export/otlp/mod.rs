@@ -1,6 +1,6 @@
 //! OTLP: spans, metrics and logs, over HTTP with protobuf or JSON, or over gRPC.
 //!
-//! Each signal makes its messages; a [`courier`] brings them to the receiver and keeps the
+//! Each signal makes its messages; a `courier` brings them to the receiver and keeps the
 //! account, the same for all three. Queues, batches, tries and losses are ours, since those of
 //! the OTLP crate would lose things without telling; it encodes spans.
 
