@@ -22,11 +22,11 @@ if [ ! -x "$root/usr/bin/prometheus-alertmanager" ] || [ ! -x "$root/usr/bin/amt
     rm -rf "$root"
     mv "$work/root" "$root"
 fi
-# Debian's program reads its templates from there and nowhere else.
+# Debian's program reads its templates from there and nowhere else; amtool does without.
 templates=/usr/share/prometheus/alertmanager
 if [ ! -e "$templates/default.tmpl" ]; then
-    { mkdir -p "${templates%/*}" && cp -r "$root$templates" "${templates%/*}/"; } ||
-        missing "\`$templates\` cannot be written: run this as root once, or install prometheus-alertmanager"
+    { mkdir -p "${templates%/*}" && cp -r "$root$templates" "${templates%/*}/"; } 2>/dev/null ||
+        log "\`$templates\` cannot be written: alertmanager will not start; run this as root once"
 fi
 "$root/usr/bin/prometheus-alertmanager" --version 2>&1 | head -n 1 | sed 's/^/[components] /' >&2
 echo "$root/usr/bin"
