@@ -1,9 +1,9 @@
 //! Whole exchanges over loopback, in all protocols, against servers that behave and that do not.
 
+mod authority;
+
 use std::convert::Infallible;
 use std::io::Read as _;
-use std::path::PathBuf;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -20,17 +20,14 @@ use hyper::{HeaderMap, Request, Response, StatusCode};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use prost::Message;
-use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
-use rustls::crypto::ring;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::server::WebPkiClientVerifier;
-use rustls::{RootCertStore, ServerConfig};
+use rustls::ServerConfig;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
+use self::authority::Authority;
 use super::event::{Event, Events};
 use super::fixture::{self, QUICK, receiver, rules};
 use super::{OtlpSetup, OtlpTraces};
@@ -433,80 +430,6 @@ async fn a_wait_that_grpc_asks_for_is_kept() {
     assert_eq!(hub.requests(), 2);
     drop(queue);
     running.await.expect("the exporter ends with its input");
-}
-
-/// An authority and what it signs.
-struct Authority {
-    pem: PathBuf,
-    der: CertificateDer<'static>,
-    issuer: Issuer<'static, KeyPair>,
-}
-
-/// A certificate for `localhost`, and its key.
-struct Identity {
-    cert: PathBuf,
-    key: PathBuf,
-    chain: Vec<CertificateDer<'static>>,
-    private: PrivateKeyDer<'static>,
-}
-
-fn file(text: &str) -> PathBuf {
-    static COUNT: AtomicU32 = AtomicU32::new(0);
-    let number = COUNT.fetch_add(1, Ordering::Relaxed);
-    let name = format!("tokencanary-otlp-{}-{number}.pem", std::process::id());
-    let path = std::env::temp_dir().join(name);
-    std::fs::write(&path, text).expect("a writable directory");
-    path
-}
-
-impl Authority {
-    fn new() -> Self {
-        let key = KeyPair::generate().expect("a key");
-        let mut params = CertificateParams::new(Vec::new()).expect("no names");
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        let certificate = params.self_signed(&key).expect("signed");
-        Self {
-            pem: file(&certificate.pem()),
-            der: certificate.der().clone(),
-            issuer: Issuer::new(params, key),
-        }
-    }
-
-    fn identity(&self) -> Identity {
-        let key = KeyPair::generate().expect("a key");
-        let params = CertificateParams::new(vec!["localhost".to_owned()]).expect("a name");
-        let certificate = params.signed_by(&key, &self.issuer).expect("signed");
-        Identity {
-            cert: file(&certificate.pem()),
-            key: file(&key.serialize_pem()),
-            chain: vec![certificate.der().clone()],
-            private: PrivateKeyDer::try_from(key.serialize_der()).expect("a key"),
-        }
-    }
-
-    /// A server that takes only clients whom this authority vouches for.
-    fn server(&self, protocol: OtlpProtocol) -> ServerConfig {
-        let mut roots = RootCertStore::empty();
-        roots.add(self.der.clone()).expect("a certificate");
-        let provider = Arc::new(ring::default_provider());
-        let verifier =
-            WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider.clone())
-                .build()
-                .expect("there is a root");
-        let Identity { chain, private, .. } = self.identity();
-        let mut config = ServerConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .expect("ring knows them")
-            .with_client_cert_verifier(verifier)
-            .with_single_cert(chain, private)
-            .expect("a pair");
-        let name: &[u8] = match protocol {
-            OtlpProtocol::Grpc => b"h2",
-            OtlpProtocol::HttpProtobuf | OtlpProtocol::HttpJson => b"http/1.1",
-        };
-        config.alpn_protocols = vec![name.to_vec()];
-        config
-    }
 }
 
 #[tokio::test]
