@@ -9,6 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
+use tokencanary::config::schema;
 use tokencanary::export::boards::boards;
 use tokencanary::export::catalog::{ALL, Kind, Metric};
 use tokencanary::export::reference;
@@ -66,6 +67,12 @@ fn the_committed_boards_are_up_to_date() {
         let file = root().join(format!("dashboards/{}.json", board.name));
         committed(&file, &text);
     }
+}
+
+#[test]
+fn the_committed_schema_is_up_to_date() {
+    let text = serde_json::to_string_pretty(&schema()).expect("it is JSON") + "\n";
+    committed(&root().join("docs/schema.json"), &text);
 }
 
 #[test]

@@ -16,4 +16,5 @@ mod prometheus;
 mod proxy;
 mod remote_write;
 mod rules;
+mod schema;
 mod tee;

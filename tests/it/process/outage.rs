@@ -30,6 +30,15 @@ pub(crate) struct Load {
     pub(crate) queue: usize,
 }
 
+/// What a daemon is set in, each as YAML.
+pub(crate) struct Setting<'a> {
+    /// Arguments of the simulated server.
+    pub(crate) server: &'a [&'a str],
+    pub(crate) arrivals: &'a str,
+    pub(crate) sizes: &'a str,
+    pub(crate) otlp: &'a str,
+}
+
 /// A daemon and the simulated server it probes, each in a process of its own.
 pub(crate) struct Canary {
     pub(crate) daemon: Program,
@@ -45,10 +54,28 @@ impl Canary {
         otlp: &str,
         environment: &[(&str, &str)],
     ) -> Self {
+        let arrivals = format!("{{ process: constant, rate: {}/s }}", load.rate);
+        let setting = Setting {
+            server: &["--profile", "fixed", "--ttft", load.ttft, "--itl", "20ms"],
+            arrivals: &arrivals,
+            sizes: "{ input_tokens: 16, output_tokens: 2 }",
+            otlp: &format!(
+                "{{ endpoint: '{otlp}', queue: {}, every: 500ms, headers: {{ x-given: file, x-kept: file }} }}",
+                load.queue
+            ),
+        };
+        Self::start_in(folder, &setting, environment).await
+    }
+
+    /// Starts both as `setting` says.
+    pub(crate) async fn start_in(
+        folder: &Path,
+        setting: &Setting<'_>,
+        environment: &[(&str, &str)],
+    ) -> Self {
         let mut command = tokencanary();
-        command
-            .args(["simulate", "--profile", "fixed", "--ttft", load.ttft])
-            .args(["--itl", "20ms", "--listen", "127.0.0.1:0"]);
+        command.arg("simulate").args(setting.server);
+        command.args(["--listen", "127.0.0.1:0"]);
         let mut simulator = Program::start("simulator", folder, &mut command);
         let url = said(&mut simulator, "listening on ").await;
 
@@ -61,16 +88,17 @@ targets:
 probes:
   - name: steady
     targets: [simulated]
-    arrivals: {{ process: constant, rate: {}/s }}
-    workload: {{ synthetic: {{ input_tokens: 16, output_tokens: 2 }}, cache: cold }}
+    arrivals: {}
+    workload: {{ synthetic: {}, cache: cold }}
 governor: {{ requests_per_day: 1000000, tokens_per_day: 1000M, in_flight: 1000 }}
 export:
   http: {{ listen: '127.0.0.1:0' }}
-  otlp: {{ endpoint: '{otlp}', queue: {}, every: 500ms, headers: {{ x-given: file, x-kept: file }} }}
+  otlp: {}
   files: {{ dir: '{}' }}
 ",
-            load.rate,
-            load.queue,
+            setting.arrivals,
+            setting.sizes,
+            setting.otlp,
             records.display()
         );
         fs::write(&file, text).expect("the folder is ours");

@@ -20,15 +20,23 @@ const SOON: Duration = Duration::from_mins(1);
 const REQUESTS: usize = 120;
 
 /// rotel: takes OTLP over both, hands it on over HTTP.
-struct Rotel {
-    program: Program,
-    http: SocketAddr,
-    grpc: SocketAddr,
+pub(super) struct Rotel {
+    pub(super) program: Program,
+    pub(super) http: SocketAddr,
+    pub(super) grpc: SocketAddr,
 }
 
 impl Rotel {
-    async fn start(folder: &Path, upstream: &str) -> Self {
-        let (http, grpc) = (free_address(), free_address());
+    pub(super) async fn start(folder: &Path, upstream: &str) -> Self {
+        Self::start_on(folder, upstream, (free_address(), free_address())).await
+    }
+
+    /// On the addresses given, for HTTP and for gRPC.
+    pub(super) async fn start_on(
+        folder: &Path,
+        upstream: &str,
+        (http, grpc): (SocketAddr, SocketAddr),
+    ) -> Self {
         let mut command = Command::new(component("TOKENCANARY_ROTEL"));
         command
             .args(["start", "--exporter", "otlp"])

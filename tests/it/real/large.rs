@@ -8,6 +8,7 @@ mod guidellm;
 mod litellm;
 mod netns;
 mod nginx;
+mod outages;
 mod peers;
 mod phoenix;
 mod victoria;

@@ -2,6 +2,7 @@
 //! Prometheus has, is held against the records.
 
 use std::fs;
+use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -21,7 +22,11 @@ const COARSE: f64 = std::f64::consts::SQRT_2;
 
 /// Starts it with the names of Prometheus; the second is its URL.
 async fn victoria(folder: &Path) -> (Program, String) {
-    let address = free_address();
+    victoria_on(folder, free_address()).await
+}
+
+/// The same on `address`.
+pub(super) async fn victoria_on(folder: &Path, address: SocketAddr) -> (Program, String) {
     let mut command = Command::new(component("TOKENCANARY_VICTORIA"));
     command
         .arg(format!("-httpListenAddr={address}"))
@@ -40,7 +45,7 @@ async fn victoria(folder: &Path) -> (Program, String) {
 }
 
 /// The one value of `query` now.
-async fn value(url: &str, query: &str) -> Option<f64> {
+pub(super) async fn value(url: &str, query: &str) -> Option<f64> {
     // What has just come is not shown before it is flushed.
     get(&format!("{url}/internal/force_flush")).await?;
     let mut url = reqwest::Url::parse(url).expect("made above");
