@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::exemplars::ExportedSpan;
+use super::server::{ServerHistory, ServerWindow};
 use super::slo::{ExactBounds, SloTotals};
 use super::totals::Totals;
 use super::window::{KEPT, Window, Windows};
@@ -24,6 +25,9 @@ pub const MOST_EXPORTED: usize = 1_000;
 
 /// The lengths of windows, shortest first.
 pub const SPANS: [Duration; 2] = [Duration::from_secs(10), Duration::from_mins(1)];
+
+/// The interval at which pages are read, unless [`Live::reading_every`] says otherwise.
+const PAGES_EVERY: Duration = Duration::from_secs(5);
 
 /// What a stream's probe says about its numbers.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -107,7 +111,7 @@ impl StreamLive {
 #[derive(Debug, Clone)]
 pub struct Live {
     streams: Vec<StreamLive>,
-    samples: Vec<Option<Sample>>,
+    servers: Vec<ServerHistory>,
     last: VecDeque<Arc<Observed>>,
     strays: u64,
     bounds: ExactBounds,
@@ -124,11 +128,20 @@ impl Live {
                 .into_iter()
                 .map(|(stream, rules)| StreamLive::new(stream, rules, bounds.clone()))
                 .collect(),
-            samples: vec![None; targets],
+            servers: vec![ServerHistory::new(PAGES_EVERY); targets],
             last: VecDeque::with_capacity(LAST_REQUESTS),
             strays: 0,
             bounds,
         }
+    }
+
+    /// The same, with the intervals at which the targets' pages are read.
+    #[must_use]
+    pub fn reading_every(mut self, every: impl Iterator<Item = Duration>) -> Self {
+        for (server, every) in self.servers.iter_mut().zip(every) {
+            *server = ServerHistory::new(every);
+        }
+        self
     }
 
     /// Adds the record of an arrival that has ended. `span` is its span if that leaves the
@@ -140,6 +153,9 @@ impl Live {
             return;
         };
         stream.totals.observe(&observed, stream.rules.stall, span);
+        if let Some(server) = self.servers.get_mut(observed.record.stream.target_index) {
+            server.own(&observed.record);
+        }
         if observed.record.is_measured() {
             for windows in &mut stream.windows {
                 windows.observe(&observed);
@@ -153,8 +169,8 @@ impl Live {
 
     /// Takes the newest state of a server.
     pub fn sample(&mut self, sample: Sample) {
-        match self.samples.get_mut(sample.target_index) {
-            Some(newest) => *newest = Some(sample),
+        match self.servers.get_mut(sample.target_index) {
+            Some(server) => server.push(sample),
             None => self.strays += 1,
         }
     }
@@ -189,10 +205,26 @@ impl Live {
         &self.bounds
     }
 
-    /// The newest state of each target, in the order of targets; `None` before the first.
+    /// The newest page of each target, in the order of targets; `None` before the first.
+    pub fn samples(&self) -> impl ExactSizeIterator<Item = Option<&Sample>> {
+        self.servers.iter().map(ServerHistory::latest)
+    }
+
+    /// What is kept of each target's server, in the order of targets.
     #[must_use]
-    pub fn samples(&self) -> &[Option<Sample>] {
-        &self.samples
+    pub fn servers(&self) -> &[ServerHistory] {
+        &self.servers
+    }
+
+    /// What the server of a target was between `from` and `to`; `None` if there is no such
+    /// target.
+    #[must_use]
+    pub fn server(
+        &self,
+        target_index: usize,
+        (from, to): (MonoTime, MonoTime),
+    ) -> Option<ServerWindow> {
+        Some(self.servers.get(target_index)?.window(from, to))
     }
 
     /// The last requests that ended, newest first.

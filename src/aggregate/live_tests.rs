@@ -129,8 +129,10 @@ fn live_keeps_the_last_requests_and_counts_strays() {
     live.observe(Arc::new(ok(&stream(7), 0, &[100])), None);
     live.sample(Sample {
         target_index: 3,
+        asked: ms(1),
         at: ms(1),
         state: ServerState::default(),
+        page: Arc::default(),
     });
     assert_eq!(live.strays(), 2);
     assert_eq!(live.last_requests().count(), LAST_REQUESTS);

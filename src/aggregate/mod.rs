@@ -16,6 +16,7 @@ mod measure;
 mod phases;
 pub mod rank;
 mod reach;
+pub mod server;
 pub mod slo;
 mod stats;
 pub mod summary;

@@ -249,7 +249,14 @@ impl Joining<'_> {
         let targets = config.targets.iter();
         let join = Join {
             anchor: self.anchor,
-            live: Arc::new(Mutex::new(Live::new(rules, config.targets.len()))),
+            live: Arc::new(Mutex::new(
+                Live::new(rules, config.targets.len()).reading_every(
+                    config
+                        .targets
+                        .iter()
+                        .map(|target| target.server_metrics_every),
+                ),
+            )),
             summary: outputs
                 .summary
                 .then(|| SummaryBuilder::new(&streams).held_to(slo_of_all(&config.probes))),
@@ -466,6 +473,7 @@ pub(super) fn poll(
         url: page.url,
         headers,
         every: target.server_metrics_every,
+        anchor: asking.anchor,
         fetch: page.fetch,
         own: own.clone(),
     }))

@@ -175,7 +175,7 @@ pub async fn check_target(
 fn ring_of(sample: Option<Sample>) -> SampleRing {
     let mut ring = SampleRing::new(1);
     if let Some(sample) = sample {
-        ring.push(sample);
+        ring.push(&sample);
     }
     ring
 }

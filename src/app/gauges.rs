@@ -165,7 +165,10 @@ impl Reader {
     fn samples(&self) -> Vec<(Option<Sample>, Duration)> {
         let live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
         let ages = self.max_ages.iter().copied();
-        live.samples().iter().copied().zip(ages).collect()
+        live.samples()
+            .map(Option::<&Sample>::cloned)
+            .zip(ages)
+            .collect()
     }
 }
 

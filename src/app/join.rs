@@ -108,7 +108,7 @@ impl Join {
 
     fn sample(&mut self, sample: Sample) {
         if let Some(known) = self.known.get_mut(sample.target_index) {
-            known.ring.push(sample);
+            known.ring.push(&sample);
         }
         self.live().sample(sample);
     }

@@ -80,7 +80,9 @@ fn with_state(record: RequestRecord) -> Observed {
         at_intended: Some(StateAt {
             running: Some(3.0),
             waiting: Some(0.0),
+            swapped: None,
             kv_usage: Some(0.41),
+            prefix_hit_rate: None,
             age_ms: 180.5,
         }),
     }

@@ -15,6 +15,7 @@ mod phase;
 mod plain;
 mod record;
 mod sample;
+pub mod server;
 mod slo;
 mod stream;
 

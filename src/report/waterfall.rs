@@ -349,7 +349,9 @@ mod tests {
             at_intended: Some(StateAt {
                 running: Some(3.0),
                 waiting: Some(0.0),
+                swapped: None,
                 kv_usage: Some(0.412),
+                prefix_hit_rate: None,
                 age_ms: 1_800.0,
             }),
         };

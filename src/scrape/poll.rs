@@ -4,6 +4,7 @@
 //! family we know, gives no sample: the record then shows an older state with its age, and
 //! after three intervals none.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use hyper::HeaderMap;
@@ -11,6 +12,7 @@ use tokio::sync::mpsc;
 use tokio::time::{MissedTickBehavior, interval};
 
 use super::roles::read_state;
+use crate::clock::TimeAnchor;
 use crate::measurement::Sample;
 use crate::telemetry::SelfMetrics;
 use crate::transport::fetch::Fetch;
@@ -31,6 +33,8 @@ pub struct Poll {
     pub headers: HeaderMap,
     /// Interval.
     pub every: Duration,
+    /// The clock.
+    pub anchor: TimeAnchor,
     /// Carries it.
     pub fetch: Fetch,
     /// Counts results.
@@ -67,6 +71,7 @@ impl Poll {
     }
 
     async fn read(&self) -> (&'static str, Option<Sample>) {
+        let asked = self.anchor.now();
         let page = match self.fetch.get(&self.url, &self.headers, MAX_PAGE).await {
             Ok(page) if page.status.is_success() => page,
             Ok(_) => return ("status", None),
@@ -79,8 +84,10 @@ impl Poll {
         }
         let sample = Sample {
             target_index: self.target_index,
+            asked,
             at: page.finished_at,
             state: read.state,
+            page: Arc::default(),
         };
         ("ok", Some(sample))
     }

@@ -68,6 +68,7 @@ pub fn read_state(page: &str) -> PageState {
         running: running.sum(),
         waiting: waiting.sum(),
         kv_usage: kv.mean().filter(|share| *share <= 1.0),
+        ..ServerState::default()
     };
     PageState {
         // A sum over a part of the series would be wrong, and nobody would notice.
@@ -124,6 +125,7 @@ mod tests {
                 running,
                 waiting,
                 kv_usage,
+                ..ServerState::default()
             },
             engine,
             bad_lines: 0,

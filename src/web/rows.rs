@@ -85,7 +85,7 @@ impl Status {
 
 /// Every target once, in the order of targets. One without a stream has no row.
 fn targets(live: &Live, gauges: &[Gauge], now: MonoTime) -> Vec<Target> {
-    let states = live.samples().iter().enumerate();
+    let states = live.samples().enumerate();
     states
         .filter_map(|(index, sample)| {
             let mut streams = live.streams().iter().map(StreamLive::stream);
@@ -95,7 +95,7 @@ fn targets(live: &Live, gauges: &[Gauge], now: MonoTime) -> Vec<Target> {
                 endpoint: stream.endpoint.clone(),
                 model: stream.model.get().cloned(),
                 in_flight: in_flight(gauges, &stream.target),
-                server: state(sample.as_ref(), now),
+                server: state(sample, now),
             })
         })
         .collect()
@@ -113,7 +113,8 @@ fn in_flight(gauges: &[Gauge], target: &str) -> Option<f64> {
 }
 
 fn state(sample: Option<&Sample>, now: MonoTime) -> Option<StateAt> {
-    Some(StateAt::new(sample?, now))
+    let sample = sample?;
+    Some(StateAt::new(sample.at, &sample.state, now))
 }
 
 impl Counts {
@@ -227,7 +228,7 @@ impl Streams {
 impl StreamRow {
     fn of(live: &Live, live_stream: &StreamLive, now: MonoTime) -> Self {
         let stream = live_stream.stream();
-        let sample = live.samples().get(stream.target_index);
+        let sample = live.samples().nth(stream.target_index).flatten();
         Self {
             target: stream.target.clone(),
             endpoint: stream.endpoint.clone(),
@@ -242,7 +243,7 @@ impl StreamRow {
             since_start: Part::of_totals(live_stream.totals()),
             slo: Objective::all(live_stream),
             wire: WireSummary::of(live_stream.totals().wire()),
-            server: sample.and_then(|sample| state(sample.as_ref(), now)),
+            server: state(sample, now),
         }
     }
 }

@@ -39,12 +39,14 @@ fn live() -> Live {
     live.observe(Arc::new(refused(&stream, 22, RefusedReason::Budget)), None);
     live.sample(Sample {
         target_index: 0,
+        asked: ms(0),
         at: ms(0),
         state: ServerState {
             running: Some(3.0),
             waiting: Some(0.0),
-            kv_usage: None,
+            ..ServerState::default()
         },
+        page: Arc::default(),
     });
     live
 }

@@ -1,0 +1,11 @@
+//! What servers say of themselves, in roles that mean the same for every engine.
+//!
+//! Seconds, bytes and shares from 0 to 1. What a server does not say is `None`, never zero.
+
+mod engine;
+mod page;
+mod roles;
+
+pub use engine::Engine;
+pub use page::{Rank, ServerHistogram, ServerInfo, ServerPage, ServerTotals};
+pub use roles::{CounterRole, GaugeRole, HistogramRole};
