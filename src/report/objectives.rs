@@ -139,12 +139,12 @@ mod tests {
             row("closed", Slo::NONE.with_success(0.99), None),
         ];
         insta::assert_snapshot!(objectives_table(&rows), @r"
-         probe       a request is good if  objective  bad/day allowed
-        ─────────────────────────────────────────────────────────────
-         short-chat  TTFT ≤ 500.00 ms           95 %              864
-                     ITL ≤ 50.00 ms                –                –
-                     it is answered           99.9 %               17
-         closed      it is answered             99 %                –
+         probe        a request is good if   objective  bad/day allowed
+        ───────────────────────────────────────────────────────────────
+         short-chat   TTFT ≤ 500.00 ms            95 %              864
+                      ITL ≤ 50.00 ms                 –                –
+                      it is answered            99.9 %               17
+         closed       it is answered              99 %                –
         ");
         assert_eq!(objectives_table(&rows[1..2]), "");
     }

@@ -156,7 +156,7 @@ struct StreamRow {
     last_minute: Part,
     since_start: Part,
     /// What is wanted of its requests, and how it stands; empty if nothing is.
-    slo: Vec<Objective>,
+    slo: Vec<Wanted>,
     /// How well its bytes could be timed, and what was odd about them, since the start.
     wire: WireSummary,
     server: Option<StateAt>,
@@ -164,7 +164,7 @@ struct StreamRow {
 
 /// One objective of one stream.
 #[derive(Debug, Serialize)]
-struct Objective {
+struct Wanted {
     slo: &'static str,
     limit_ms: Option<f64>,
     /// Share of requests that is to be good.
@@ -241,14 +241,14 @@ impl StreamRow {
             closed_loop: stream.closed_loop,
             last_minute: Part::of_window(&live_stream.recent(RECENT)),
             since_start: Part::of_totals(live_stream.totals()),
-            slo: Objective::all(live_stream),
+            slo: Wanted::all(live_stream),
             wire: WireSummary::of(live_stream.totals().wire()),
             server: state(sample, now),
         }
     }
 }
 
-impl Objective {
+impl Wanted {
     fn all(live_stream: &StreamLive) -> Vec<Self> {
         let recent = live_stream.recent_slo(HOUR);
         let since_start = live_stream.totals().slo();

@@ -33,7 +33,7 @@ impl Row {
 pub(super) fn described() -> Described {
     let mut described = Described::new();
     for line in PAGE.lines().filter(|line| line.starts_with("| `")) {
-        let mut cells = line.trim_matches('|').split(" | ").map(str::trim);
+        let mut cells = line.trim_matches('|').splitn(3, '|').map(str::trim);
         let (Some(keys), Some(default), Some(meaning)) = (cells.next(), cells.next(), cells.next())
         else {
             continue;

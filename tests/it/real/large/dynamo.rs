@@ -1,6 +1,5 @@
 //! NVIDIA Dynamo: its front end before its mocker, an engine that invents tokens.
 
-use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -13,8 +12,9 @@ use super::super::asking::{
     CHAT, COMPLETIONS, OUTPUT, Question, ask_and_keep, assert_error, assert_same,
 };
 use super::super::components::component;
-use crate::program::{Program, free_address, get, scratch, tell, tokencanary};
-use crate::receiver::{Received, Receiver};
+use super::super::joined::trace;
+use crate::program::{Program, free_address, get, scratch};
+use crate::receiver::Receiver;
 
 /// Both are Python programs that import a lot.
 const START: Duration = Duration::from_mins(3);
@@ -144,62 +144,6 @@ async fn a_stream_without_usage_still_has_a_count() {
     assert_eq!(record.chunks.len(), answer.texts(CHAT.text), "{record:?}");
 }
 
-/// Requests of the canary that have to be answered.
-const REQUESTS: usize = 20;
-
-/// Runs the canary against `url` with spans to `collector`, half of them, until there are enough
-/// records; gives those.
-async fn run_canary(folder: &Path, url: &str, collector: &str) -> Vec<Value> {
-    let records = folder.join("records");
-    let file = folder.join("canary.yaml");
-    let text = format!(
-        "seed: 7
-targets:
-  - {{ name: dynamo, url: '{url}', model: {MODEL}, server_metrics: off }}
-probes:
-  - name: steady
-    targets: [dynamo]
-    arrivals: {{ process: constant, rate: 5/s }}
-    workload: {{ synthetic: {{ input_tokens: 32, output_tokens: 4 }} }}
-export:
-  http: {{ listen: '127.0.0.1:0' }}
-  otlp:
-    endpoint: '{collector}'
-    signals: [traces]
-    sampling: {{ ratio: 50%, tail: {{ failures: false }} }}
-  files: {{ dir: '{}' }}
-",
-        records.display()
-    );
-    fs::write(&file, text).expect("the folder is ours");
-    let mut command = tokencanary();
-    command.arg("run").arg("-c").arg(&file);
-    let mut canary = Program::start("canary", folder, &mut command);
-    let file = records.join("requests.jsonl");
-    let lines = || fs::read_to_string(&file).unwrap_or_default();
-    let enough = async || (lines().lines().count() >= REQUESTS).then_some(());
-    canary.until("records", START, enough).await;
-    let status = canary.terminate(START).await;
-    assert_eq!(status.code(), Some(143), "{}", canary.stderr());
-    lines()
-        .lines()
-        .map(|line| serde_json::from_str(line).expect("a record is JSON"))
-        .collect()
-}
-
-/// The spans of `all` that hang below `span`, however far down.
-fn below<'a>(all: &'a [Received], span: &str) -> Vec<&'a Received> {
-    let mut found: Vec<&Received> = all.iter().filter(|one| one.parent == span).collect();
-    let mut next = 0;
-    while let Some(above) = found.get(next) {
-        let more = all.iter().filter(|one| one.parent == above.span);
-        let more: Vec<_> = more.collect();
-        found.extend(more);
-        next += 1;
-    }
-    found
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn the_spans_of_the_server_hang_below_ours() {
     let folder = scratch("dynamo_traces");
@@ -211,69 +155,13 @@ async fn the_spans_of_the_server_hang_below_ours() {
         ("OTEL_EXPORTER_OTLP_ENDPOINT", &*collector),
     ];
     let mut dynamo = Dynamo::start_with(&folder, &environment).await;
-    let records = run_canary(&folder, &dynamo.url, &collector).await;
-    let ours: Vec<Received> = of_service(&receiver, "tokencanary");
-    assert!(ours.len() < records.len(), "half of them are traced");
-    assert!(ours.len() >= 3, "{} of {}", ours.len(), records.len());
-
-    // Each process sends its own, some seconds later.
-    let come = async || {
-        let enough = [
+    let target = format!("url: '{}', model: {MODEL}", dynamo.url);
+    let traced = trace(&folder, (&target, &[]), (&receiver, &collector)).await;
+    traced
+        .assert_joined(
+            &mut dynamo.frontend,
             ("dynamo.frontend", "http-request"),
-            ("dynamo.mocker", "handle_payload"),
-        ]
-        .iter()
-        .all(|(service, name)| {
-            let spans = of_service(&receiver, service);
-            spans.iter().filter(|span| span.name == *name).count() >= ours.len()
-        });
-        enough.then_some(())
-    };
-    dynamo.frontend.until("spans", START, come).await;
-    let all = receiver.held().spans.clone();
-    let traced: BTreeSet<&str> = ours.iter().map(|span| span.trace.as_str()).collect();
-    for span in &ours {
-        let record = records
-            .iter()
-            .find(|record| record["span_id"] == *span.span);
-        let record = record.expect("each span is a record");
-        assert_eq!((&*span.parent, &record["outcome"]), ("", &"ok".into()));
-        let hanging = below(&all, &span.span);
-        let head: Vec<_> = hanging
-            .iter()
-            .filter(|one| one.parent == span.span)
-            .collect();
-        assert_eq!(head.len(), 1, "{hanging:?}");
-        assert_eq!(
-            (&*head[0].name, &*head[0].service, &head[0].trace),
-            ("http-request", "dynamo.frontend", &span.trace)
-        );
-        let worker = hanging.iter().find(|one| one.service == "dynamo.mocker");
-        assert!(
-            worker.is_some_and(|one| one.trace == span.trace),
-            "{hanging:?}"
-        );
-    }
-    // What we do not trace the server does not trace either.
-    let strays: Vec<&Received> = all
-        .iter()
-        .filter(|one| one.name == "http-request" && !traced.contains(&*one.trace))
-        .filter(|one| {
-            records
-                .iter()
-                .any(|record| record["trace_id"] == *one.trace)
-        })
-        .collect();
-    assert!(strays.is_empty(), "{strays:?}");
-    tell(&format!(
-        "{} of {} requests traced; below each of their spans one of the front end, and below that one of the engine",
-        ours.len(),
-        records.len()
-    ));
-}
-
-fn of_service(receiver: &Receiver, name: &str) -> Vec<Received> {
-    let held = receiver.held();
-    let spans = held.spans.iter().filter(|span| span.service == name);
-    spans.cloned().collect()
+            Some(("dynamo.mocker", "handle_payload")),
+        )
+        .await;
 }

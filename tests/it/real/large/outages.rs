@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep, sleep_until};
@@ -43,15 +43,15 @@ fn memory(program: &Program) -> u64 {
     kib * 1024
 }
 
-async fn canary(folder: &Path, otlp: &str) -> Canary {
-    fs::create_dir_all(folder).expect("the folder is ours");
+async fn canary(folder: PathBuf, otlp: String) -> Canary {
+    fs::create_dir_all(&folder).expect("the folder is ours");
     let setting = Setting {
         server: &["--profile", "small"],
         arrivals: &format!("{{ process: poisson, rate: {RATE}/s }}"),
         sizes: "{ input_tokens: 'log_normal(256, 200)', output_tokens: 8 }",
-        otlp,
+        otlp: &otlp,
     };
-    Canary::start_in(folder, &setting, &[]).await
+    Canary::start_in(&folder, &setting, &[]).await
 }
 
 /// Waits until `until`, and gives the most memory that `program` had on the way.
@@ -103,15 +103,15 @@ async fn killed_receivers_cost_what_is_counted_and_nothing_else() {
     let (mut victoria, url) = victoria_on(&folder, address).await;
     let (_control_receiver, elsewhere) = Receiver::start().await;
     let hurt = canary(
-        &folder.join("hurt"),
-        &format!(
+        folder.join("hurt"),
+        format!(
             "{{ endpoint: 'http://{}', metrics_endpoint: '{url}/opentelemetry/v1/metrics', queue: {QUEUE}, every: 500ms }}",
             rotel.http
         ),
     );
     let calm = canary(
-        &folder.join("calm"),
-        &format!("{{ endpoint: '{elsewhere}', queue: {QUEUE}, every: 500ms }}"),
+        folder.join("calm"),
+        format!("{{ endpoint: '{elsewhere}', queue: {QUEUE}, every: 500ms }}"),
     );
     let (hurt, calm) = tokio::join!(hurt, calm);
     let start = Instant::now();
