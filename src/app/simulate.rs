@@ -12,7 +12,7 @@ use tokio::runtime::Builder;
 use tokio_util::sync::CancellationToken;
 
 use crate::clock::TimeAnchor;
-use crate::simulator::{Profile, Simulator, SimulatorConfig};
+use crate::simulator::{Hardware, Profile, Simulator, SimulatorConfig};
 
 /// What the simulated server is like and where it listens.
 #[derive(Debug, Clone, PartialEq)]
@@ -21,6 +21,8 @@ pub struct SimulatePlan {
     pub listen: SocketAddr,
     /// How fast it is.
     pub speed: Speed,
+    /// GPUs on the page of its exporter, at least 1.
+    pub gpus: u32,
     /// Sequences that run at once; `None`: as the speed has it.
     pub max_running: Option<usize>,
     /// Blocks of the KV cache; `None`: as the speed has it.
@@ -66,6 +68,7 @@ impl SimulatePlan {
         Self {
             listen,
             speed,
+            gpus: 1,
             max_running: None,
             kv_blocks: None,
             block_tokens: None,
@@ -98,6 +101,7 @@ impl SimulatePlan {
         }
         profile.prefix_caching &= self.prefix_caching;
         let mut config = SimulatorConfig::new(profile);
+        config.hardware = Hardware { gpus: self.gpus };
         config.seed = self.seed;
         config.template_tokens = self.template_tokens;
         config.log_times.clone_from(&self.log_times);
@@ -187,6 +191,7 @@ mod tests {
         assert_eq!(plain.profile, Profile::large());
         assert_eq!(plain.template_tokens, 0);
         let asked = SimulatePlan {
+            gpus: 4,
             max_running: Some(3),
             kv_blocks: Some(50),
             block_tokens: Some(8),
@@ -202,6 +207,7 @@ mod tests {
             ..Profile::large()
         };
         assert_eq!(asked.config().profile, expected);
+        assert_eq!(asked.config().hardware.gpus, 4);
         assert_eq!(asked.config().template_tokens, 5);
     }
 

@@ -38,6 +38,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     let seed = args.seed.unwrap_or_else(draw_seed);
     let simulated = Simulated::start(SimulatePlan {
         seed,
+        gpus: 2,
         ..SimulatePlan::new((Ipv4Addr::LOCALHOST, 0).into(), Speed::Demo)
     })?;
     runtimes.other.block_on(async {
@@ -88,6 +89,8 @@ fn greet(simulated: SocketAddr, page: SocketAddr, seed: u64) {
 
   make it slow for half a minute and watch:
     curl -d '{{\"fault\":\"slow_prefill\",\"factor\":3,\"for\":\"30s\"}}' http://{simulated}/sim/faults
+  or as slow in other ways: \"throttle\", \"gpu_full\", \"host_stall\", \"decode_bandwidth\",
+  \"model_change\"; there are more (docs/simulator.md)
 
   Ctrl-C ends it
 "

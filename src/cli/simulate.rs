@@ -26,6 +26,9 @@ pub(super) struct SimulateArgs {
     /// Time between tokens with --profile fixed [default: 10ms]
     #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
     itl: Option<Duration>,
+    /// GPUs of the server on the page `/dcgm/metrics`; speeds are the profile's
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
+    gpus: u32,
     /// Sequences that run at once; others wait
     #[arg(long, value_name = "N")]
     max_running: Option<NonZeroUsize>,
@@ -90,6 +93,7 @@ impl SimulateArgs {
         Ok(SimulatePlan {
             listen: self.listen,
             speed,
+            gpus: self.gpus,
             max_running: self.max_running.map(NonZeroUsize::get),
             kv_blocks: self.kv_blocks.map(NonZeroU32::get),
             block_tokens: self.block_size.map(NonZeroU32::get),

@@ -1,11 +1,12 @@
 //! Which faults are on, and what they do to a request.
 //!
-//! A fault has a kind, a first instant and a length. Those that act on the engine's steps
-//! (slow, freeze, hang) are handed to the engine as well; those that act on a request are looked
+//! A fault has a kind, a first instant and a length. Those that act on the engine (its steps, its
+//! cache, the machine under it) are handed to it as well; those that act on a request are looked
 //! up once, when the request has arrived: one that came before the fault ends normally.
 
 use std::time::Duration;
 
+use super::engine::ConditionKind;
 use crate::clock::MonoTime;
 
 /// Faults kept at most, on and to come.
@@ -63,6 +64,103 @@ pub enum FaultKind {
         /// Version from then on; `None`: the last number of the present one plus 1.
         version: Option<String>,
     },
+    /// The GPUs' clocks are lowered: all steps last `factor` times as long.
+    Throttle {
+        /// Finite and positive.
+        factor: f64,
+    },
+    /// The last GPU reports an error and does nothing for a moment, so that nothing goes on.
+    Xid {
+        /// Number of the error.
+        code: u32,
+    },
+    /// One GPU has all to do and is full; the others wait for it, and steps last `factor` times
+    /// as long.
+    GpuFull {
+        /// Finite and positive.
+        factor: f64,
+    },
+    /// The prefix cache is emptied, and nothing is found in it.
+    FlushPrefixCache,
+    /// The KV cache has fewer blocks; whoever holds too many gives way.
+    ShrinkKv {
+        /// Of all blocks, in (0, 1).
+        share: f64,
+    },
+    /// The host launches steps late: they last `factor` times as long, and the GPUs idle.
+    HostStall {
+        /// Finite and positive.
+        factor: f64,
+    },
+    /// What is in front of the server hands requests on so much later.
+    GatewayDelay {
+        /// How much.
+        delay: Duration,
+    },
+    /// What is in front of the server hands streams on as one piece, at their end.
+    Buffer,
+    /// What each sequence of a batch adds to a decode step lasts `factor` times as long.
+    DecodeBandwidth {
+        /// Finite and positive.
+        factor: f64,
+    },
+    /// Another model is served.
+    ModelChange {
+        /// Its name; `None`: as before.
+        model: Option<String>,
+        /// Version of the server; `None`: as before.
+        version: Option<String>,
+        /// Steps last so many times as long; finite and positive.
+        factor: f64,
+    },
+    /// Requests of others arrive, at random instants.
+    Load {
+        /// Requests a second.
+        rate: f64,
+        /// Prompt tokens of each.
+        input_tokens: u32,
+        /// Output tokens of each.
+        output_tokens: u32,
+    },
+    /// The server's host has too few processors: steps last `factor` times as long.
+    HostPressure {
+        /// Finite and positive.
+        factor: f64,
+    },
+    /// The server's frontend hands the engine only so many requests at once; the others wait
+    /// where no gauge sees them.
+    FrontendLimit {
+        /// At least 1.
+        requests: u32,
+    },
+}
+
+impl FaultKind {
+    /// What it is to the engine, if it is a condition of machine or model.
+    #[must_use]
+    pub const fn condition(&self) -> Option<ConditionKind> {
+        Some(match self {
+            Self::Throttle { factor } => ConditionKind::Throttle { factor: *factor },
+            Self::Xid { code } => ConditionKind::GpuError { xid: *code },
+            Self::GpuFull { factor } => ConditionKind::GpuFull { factor: *factor },
+            Self::FlushPrefixCache => ConditionKind::NoPrefixCache,
+            Self::ShrinkKv { share } => ConditionKind::SmallKv { share: *share },
+            Self::HostStall { factor } => ConditionKind::HostStall { factor: *factor },
+            Self::DecodeBandwidth { factor } => ConditionKind::DecodeBandwidth { factor: *factor },
+            Self::ModelChange { factor, .. } => ConditionKind::Model { factor: *factor },
+            Self::HostPressure { factor } => ConditionKind::HostPressure { factor: *factor },
+            _ => return None,
+        })
+    }
+}
+
+/// What stands between a client and the engine for one request.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Relay {
+    /// How much later the request gets to the server.
+    pub(super) delay: Duration,
+    /// Whether a stream is handed on as one piece.
+    pub(super) buffers: bool,
 }
 
 /// More faults were scheduled than are kept.
@@ -152,6 +250,47 @@ impl Faults {
             .max()
     }
 
+    /// What stands between a client and the engine for a request that arrives at `at`.
+    pub(super) fn relay(&self, at: MonoTime) -> Relay {
+        let mut relay = Relay::default();
+        for kind in self.on(at) {
+            match kind {
+                FaultKind::GatewayDelay { delay } => relay.delay += *delay,
+                FaultKind::Buffer => relay.buffers = true,
+                _ => {}
+            }
+        }
+        relay
+    }
+
+    /// How many requests the frontend lets into the engine at once, and until when.
+    pub(super) fn frontend_limit(&self, at: MonoTime) -> Option<(usize, MonoTime)> {
+        self.scheduled
+            .iter()
+            .filter(|fault| fault.is_on(at))
+            .filter_map(|fault| match fault.kind {
+                FaultKind::FrontendLimit { requests } => Some((requests as usize, fault.until())),
+                _ => None,
+            })
+            .min()
+    }
+
+    /// Model and version in place of the configured ones; of several changes the one scheduled
+    /// last counts.
+    pub(super) fn changed(&self, at: MonoTime) -> (Option<&str>, Option<&str>) {
+        self.on(at).fold((None, None), |known, kind| match kind {
+            FaultKind::ModelChange { model, version, .. } => {
+                (model.as_deref().or(known.0), version.as_deref().or(known.1))
+            }
+            _ => known,
+        })
+    }
+
+    fn on(&self, at: MonoTime) -> impl Iterator<Item = &FaultKind> {
+        let on = self.scheduled.iter().filter(move |fault| fault.is_on(at));
+        on.map(|fault| &fault.kind)
+    }
+
     /// What the faults on at `at` do to a request that arrives then. The hardest one wins: a
     /// status before a hang before an end in mid-stream; of a kind, the one scheduled last.
     pub(super) fn ending(&self, at: MonoTime) -> Ending {
@@ -177,10 +316,7 @@ fn ending_of(kind: &FaultKind) -> Option<Ending> {
             code: *code,
             retry_after: *retry_after,
         },
-        FaultKind::SlowPrefill { .. }
-        | FaultKind::SlowDecode { .. }
-        | FaultKind::Freeze
-        | FaultKind::Restart { .. } => return None,
+        _ => return None,
     })
 }
 

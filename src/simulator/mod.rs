@@ -11,10 +11,13 @@
 pub mod engine;
 mod fault_json;
 mod faults;
+mod hardware;
+mod others;
 mod profile;
 mod tokens;
 mod wire;
 
 pub use faults::{Fault, FaultKind, TooManyFaults};
+pub use hardware::Hardware;
 pub use profile::Profile;
 pub use wire::{DEFAULT_MODEL, DEFAULT_VERSION, RequestTimes, Simulator, SimulatorConfig};

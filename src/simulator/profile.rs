@@ -150,6 +150,15 @@ impl Profile {
         let others = u32::try_from(running.saturating_sub(1)).unwrap_or(u32::MAX);
         self.decode_base + self.decode_per_extra_sequence * others
     }
+
+    /// The same where what each sequence adds, the first one too, lasts `factor` times as long.
+    #[must_use]
+    pub fn decode_strained(&self, running: usize, factor: f64) -> Duration {
+        let normal = self.decode(running);
+        let sequences = u32::try_from(running).unwrap_or(u32::MAX);
+        let share = self.decode_per_extra_sequence * sequences;
+        (normal + share.mul_f64(factor)).saturating_sub(share)
+    }
 }
 
 /// `span` times `factor` as a step of the engine: the nearest whole millisecond, at least one

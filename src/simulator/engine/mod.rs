@@ -15,22 +15,29 @@
 //!
 //! Not here: clocks, connections, request faults such as a cut (those are `faults` and `wire`).
 
+mod condition;
 mod disturbance;
 mod job;
 mod kv;
+mod meter;
 mod sequence;
 mod stats;
 #[cfg(test)]
 mod tests;
+mod view;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap, VecDeque};
 use std::time::Duration;
 
+use self::condition::Conditions;
+pub use self::condition::{Condition, ConditionKind, Machine};
 use self::disturbance::{Freezes, Slowdowns};
 pub use self::disturbance::{Phase, Slowdown};
 pub use self::job::{Emission, EmissionKind, EngineState, Finish, Job, JobId, Refused};
 use self::kv::KvCache;
+pub use self::meter::Sums;
+use self::meter::{Level, Meter};
 use self::sequence::{Place, Sequence, Step};
 pub use self::stats::{BucketCounts, Stats};
 use super::profile::{Profile, whole_millis};
@@ -60,6 +67,13 @@ pub struct Engine {
     done: Vec<Emission>,
     freezes: Freezes,
     slowdowns: Slowdowns,
+    conditions: Conditions,
+    machine: Machine,
+    /// Of the GPUs; it stays when the server begins anew.
+    last_xid: Option<u32>,
+    /// Sequences that prefill.
+    prefilling: usize,
+    meter: Meter,
     stats: Stats,
 }
 
@@ -82,6 +96,11 @@ impl Engine {
             done: Vec::new(),
             freezes: Freezes::default(),
             slowdowns: Slowdowns::default(),
+            conditions: Conditions::default(),
+            machine: Machine::HEALTHY,
+            last_xid: None,
+            prefilling: 0,
+            meter: Meter::new(),
             stats: Stats::new(),
         }
     }
@@ -103,7 +122,7 @@ impl Engine {
         if tokens > most {
             return Err(Refused::TooLong { tokens, most });
         }
-        self.now = self.now.max(now);
+        self.pass(now);
         let (chain, output) = (self.kv.chain(job.cache_salt), self.output_tokens(job));
         let sequence = Sequence::new(job, chain, (output, self.now));
         self.jobs.insert(job.id, sequence);
@@ -140,13 +159,21 @@ impl Engine {
         self.slowdowns.plan(slowdown, self.now);
     }
 
+    /// Lets something be so for a while; one that would have begun begins now.
+    pub fn impose(&mut self, mut condition: Condition) {
+        condition.from = condition.from.max(self.now);
+        self.conditions.plan(condition);
+    }
+
     /// Forgets all jobs, totals and the freeze that is on; what is planned for later stays.
     pub fn restart(&mut self) {
         self.waiting.clear();
         self.jobs.clear();
         self.steps.clear();
         self.running.clear();
+        self.prefilling = 0;
         self.kv = empty_cache(&self.profile);
+        self.fit_cache();
         self.stuck = false;
         self.freezes.thaw();
         self.stats = Stats::new();
@@ -167,16 +194,21 @@ impl Engine {
         } else {
             self.steps.peek().map(|Reverse(step)| step.at)
         };
-        [work, self.freezes.next_change()]
-            .into_iter()
-            .flatten()
-            .min()
+        [
+            work,
+            self.freezes.next_change(),
+            self.conditions.next_change(),
+        ]
+        .into_iter()
+        .flatten()
+        .min()
     }
 
     /// Makes everything that is due up to and including `to`, in order.
     pub fn advance(&mut self, to: MonoTime) -> Vec<Emission> {
         while let Some(at) = self.next_event().filter(|at| *at <= to) {
-            self.now = self.now.max(at);
+            self.pass(at);
+            self.change_machine();
             self.change_freeze();
             if self.freezes.is_frozen() {
                 continue;
@@ -189,36 +221,50 @@ impl Engine {
                 _ => self.admit(),
             }
         }
-        self.now = self.now.max(to);
+        self.pass(to);
         std::mem::take(&mut self.done)
-    }
-
-    /// What the gauges show now.
-    #[must_use]
-    pub fn state(&self) -> EngineState {
-        EngineState {
-            running: self.running.len(),
-            waiting: self.waiting.len(),
-            kv_usage: self.kv.usage(),
-        }
-    }
-
-    /// How fast and how large it is.
-    #[must_use]
-    pub const fn profile(&self) -> &Profile {
-        &self.profile
-    }
-
-    /// Totals since the start or the last restart.
-    #[must_use]
-    pub const fn stats(&self) -> &Stats {
-        &self.stats
     }
 
     fn can_admit(&self) -> bool {
         !self.stuck
             && !self.waiting.is_empty()
             && self.running.len() < self.profile.max_running.max(1)
+    }
+
+    /// Time goes on; nothing happens in between.
+    fn pass(&mut self, to: MonoTime) {
+        let level = Level {
+            running: self.running.len(),
+            prefilling: self.prefilling,
+            frozen: self.freezes.is_frozen(),
+            kv_usage: self.kv.usage(),
+            machine: self.machine,
+        };
+        self.meter.pass(to, &level);
+        self.now = self.now.max(to);
+    }
+
+    /// Begins or ends conditions that are due.
+    fn change_machine(&mut self) {
+        let Some(machine) = self.conditions.change(self.now) else {
+            return;
+        };
+        self.machine = machine;
+        self.last_xid = machine.xid.or(self.last_xid);
+        self.fit_cache();
+        while self.kv.is_overfull()
+            && let Some((_, last)) = self.running.last_key_value()
+        {
+            self.preempt(*last);
+        }
+        self.stuck = false;
+    }
+
+    /// Sees to it that the cache is as the machine has it.
+    fn fit_cache(&mut self) {
+        self.kv
+            .set_reuse(self.profile.prefix_caching && !self.machine.no_prefix_cache);
+        self.kv.shrink(self.machine.kv_share);
     }
 
     /// Begins or ends a freeze that is due; steps that a new freeze catches move back.
@@ -254,7 +300,15 @@ impl Engine {
         let order = self.admissions;
         self.admissions += 1;
         self.running.insert(order, id);
-        sequence.place = Some(Place { order, held });
+        sequence.place = Some(Place {
+            order,
+            held,
+            phase: Phase::Prefill,
+        });
+        if sequence.produced == 0 {
+            sequence.scheduled = self.now;
+        }
+        self.prefilling += 1;
         let kind = if sequence.preempted {
             EmissionKind::Resumed { cached_tokens }
         } else {
@@ -274,8 +328,15 @@ impl Engine {
         let Some(sequence) = self.jobs.get_mut(&id) else {
             return;
         };
+        if let Some(place) = &mut sequence.place
+            && place.phase == Phase::Prefill
+        {
+            place.phase = Phase::Decode;
+            self.prefilling -= 1;
+        }
         let index = sequence.produced;
         if index == 0 {
+            sequence.first_token = self.now;
             let ttft = self.now.since(sequence.arrived);
             self.stats.first_token(ttft, sequence.prompt_tokens);
         } else {
@@ -301,7 +362,8 @@ impl Engine {
         sequence.chain.push(tokens::token(word));
         if self.make_room(id) {
             // This sequence's own step was taken off the heap just now.
-            let decode = self.profile.decode(self.steps.len() + 1);
+            let batch = self.steps.len() + 1;
+            let decode = self.profile.decode_strained(batch, self.machine.bandwidth);
             self.plan(id, (Phase::Decode, index), decode);
         }
     }
@@ -342,8 +404,7 @@ impl Engine {
 
     fn end(&mut self, id: JobId, finish: Finish) {
         if let Some(sequence) = self.jobs.remove(&id) {
-            let e2e = self.now.since(sequence.arrived);
-            self.stats.finished(e2e, finish);
+            self.stats.finished(&sequence.times(self.now), finish);
             if let Some(place) = sequence.place {
                 self.vacate(place);
             }
@@ -353,13 +414,17 @@ impl Engine {
     /// Takes back a slot and its blocks.
     fn vacate(&mut self, place: Place) {
         self.running.remove(&place.order);
+        if place.phase == Phase::Prefill {
+            self.prefilling -= 1;
+        }
         self.kv.release(place.held);
         self.stuck = false;
     }
 
     /// Plans the step that gives token number `index`.
     fn plan(&mut self, job: JobId, (phase, index): (Phase, u32), span: Duration) {
-        let factor = self.slowdowns.factor(phase, self.now) * self.jitter(job, index);
+        let slowed = self.slowdowns.factor(phase, self.now) * self.machine.step_factor();
+        let factor = slowed * self.jitter(job, index);
         let step = Step {
             at: self.now + whole_millis(span, factor),
             order: self.planned,

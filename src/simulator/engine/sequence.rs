@@ -1,5 +1,8 @@
 //! One job on its way through the engine.
 
+use std::time::Duration;
+
+use super::disturbance::Phase;
 use super::job::{Finish, Job, JobId};
 use super::kv::{Chain, Held};
 use crate::clock::MonoTime;
@@ -13,6 +16,9 @@ pub(super) struct Sequence {
     /// How many it will get.
     pub(super) output_tokens: u32,
     pub(super) arrived: MonoTime,
+    /// When it last left the queue before its first token, and when that came.
+    pub(super) scheduled: MonoTime,
+    pub(super) first_token: MonoTime,
     pub(super) last_token: MonoTime,
     pub(super) produced: u32,
     /// Its prompt and what it produced, but for the last token of all.
@@ -29,6 +35,25 @@ pub(super) struct Place {
     /// Number of its admission; who came last gives way first.
     pub(super) order: u64,
     pub(super) held: Held,
+    pub(super) phase: Phase,
+}
+
+/// Where the time of one sequence went.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Times {
+    /// In the queue, until it was last scheduled before its first token.
+    pub(super) queue: Duration,
+    /// From there to its first token.
+    pub(super) prefill: Duration,
+    /// From the first token to the last.
+    pub(super) decode: Duration,
+}
+
+impl Times {
+    /// All of it.
+    pub(super) fn whole(&self) -> Duration {
+        self.queue + self.prefill + self.decode
+    }
 }
 
 impl Sequence {
@@ -40,11 +65,22 @@ impl Sequence {
             max_tokens: job.max_tokens,
             output_tokens,
             arrived: now,
+            scheduled: now,
+            first_token: now,
             last_token: now,
             produced: 0,
             chain,
             place: None,
             preempted: false,
+        }
+    }
+
+    /// Where its time went, now that its last token has come.
+    pub(super) fn times(&self, now: MonoTime) -> Times {
+        Times {
+            queue: self.scheduled.since(self.arrived),
+            prefill: self.first_token.since(self.scheduled),
+            decode: now.since(self.first_token),
         }
     }
 

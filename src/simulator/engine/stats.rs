@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use super::job::Finish;
+use super::sequence::Times;
 
 /// Upper bounds of vLLM's TTFT buckets, in seconds.
 const TTFT_BOUNDS: [f64; 22] = [
@@ -17,7 +18,7 @@ const ITL_BOUNDS: [f64; 19] = [
     0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0, 20.0,
     40.0, 80.0,
 ];
-/// Upper bounds of vLLM's end-to-end latency buckets, in seconds.
+/// Upper bounds of vLLM's buckets for a whole request and its parts, in seconds.
 const E2E_BOUNDS: [f64; 21] = [
     0.3, 0.5, 0.8, 1.0, 1.5, 2.0, 2.5, 5.0, 10.0, 15.0, 20.0, 30.0, 40.0, 50.0, 60.0, 120.0, 240.0,
     480.0, 960.0, 1920.0, 7680.0,
@@ -83,6 +84,14 @@ pub struct Stats {
     pub itl: BucketCounts,
     /// From the request's arrival to its last token.
     pub e2e: BucketCounts,
+    /// In the queue, of requests that ended.
+    pub queue: BucketCounts,
+    /// From the queue to the first token, of requests that ended.
+    pub prefill: BucketCounts,
+    /// From the first token to the last, of requests that ended.
+    pub decode: BucketCounts,
+    /// The two before, together.
+    pub inference: BucketCounts,
     /// Prompt tokens whose prefill ended, cached ones included.
     pub prompt_tokens: u64,
     /// Prompt tokens that were looked up in the prefix cache, once for each request.
@@ -107,6 +116,10 @@ impl Stats {
             ttft: BucketCounts::new(&TTFT_BOUNDS),
             itl: BucketCounts::new(&ITL_BOUNDS),
             e2e: BucketCounts::new(&E2E_BOUNDS),
+            queue: BucketCounts::new(&E2E_BOUNDS),
+            prefill: BucketCounts::new(&E2E_BOUNDS),
+            decode: BucketCounts::new(&E2E_BOUNDS),
+            inference: BucketCounts::new(&E2E_BOUNDS),
             prompt_tokens: 0,
             prefix_queries: 0,
             prefix_hits: 0,
@@ -134,8 +147,12 @@ impl Stats {
         self.generation_tokens += 1;
     }
 
-    pub(super) fn finished(&mut self, since_arrival: Duration, finish: Finish) {
-        self.e2e.observe(since_arrival);
+    pub(super) fn finished(&mut self, times: &Times, finish: Finish) {
+        self.e2e.observe(times.whole());
+        self.queue.observe(times.queue);
+        self.prefill.observe(times.prefill);
+        self.decode.observe(times.decode);
+        self.inference.observe(times.prefill + times.decode);
         match finish {
             Finish::Stop => self.stopped += 1,
             Finish::Length => self.reached_length += 1,

@@ -4,6 +4,7 @@
 //! noticed and its job cancelled.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::BytesMut;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
@@ -11,6 +12,7 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use super::Simulator;
 use super::ask::{self, Api, Ask, Refusal};
 use super::frames::{self, Frames};
+use super::frontend::Pass;
 use super::http::{self, Request, Unread};
 use super::pages::{self, Answer, Page};
 use super::state::Accepted;
@@ -37,6 +39,8 @@ struct Link<'a, Io> {
     out: Vec<u8>,
     /// Whether a stream is sent in chunks, with an end of its own.
     chunked: bool,
+    /// Whether a stream goes out as one piece, at its end.
+    buffers: bool,
     writing: Writing,
 }
 
@@ -46,6 +50,8 @@ struct Ticket<'a> {
     accepted: Accepted,
     /// Prompt tokens from the prefix cache, as of its admission.
     cached_tokens: u32,
+    /// Its place in the frontend, given up after the job.
+    _pass: Pass<'a>,
 }
 
 impl Drop for Ticket<'_> {
@@ -66,6 +72,7 @@ where
         read: BytesMut::with_capacity(4096),
         out: Vec::with_capacity(1024),
         chunked: true,
+        buffers: false,
         writing: Writing::default(),
     };
     loop {
@@ -90,7 +97,7 @@ where
     }
 }
 
-impl<Io> Link<'_, Io>
+impl<'a, Io> Link<'a, Io>
 where
     Io: AsyncRead + AsyncWrite + Unpin,
 {
@@ -114,10 +121,15 @@ where
             }
             Ending::Normal | Ending::Cut { .. } | Ending::StreamError { .. } => {}
         }
-        let mut ask = match ask::parse(&request.body, api, &self.simulator.inner.served) {
+        let simulator = self.simulator;
+        let relay = simulator.change(|state, now| state.faults.relay(now));
+        self.wait(relay.delay).await?;
+        let served = simulator.served();
+        let mut ask = match ask::parse(&request.body, api, &served) {
             Ok(ask) => ask,
             Err(refusal) => return self.page(&Page::refusal(&refusal), request.close).await,
         };
+        let pass = self.enter().await?;
         let id = request.id.clone();
         let accepted = self
             .simulator
@@ -133,17 +145,44 @@ where
                 return self.page(&page, request.close).await;
             }
         };
-        let frames = self.frames(request, &ask, accepted.job);
+        let frames = self.frames((request, &served.model), &ask, accepted.job);
         let ticket = Ticket {
-            simulator: self.simulator,
+            simulator,
             accepted,
+            _pass: pass,
             cached_tokens: 0,
         };
+        self.buffers = ask.stream && relay.buffers;
         if ask.stream {
             self.stream(ticket, frames, (&ask, &ending)).await
         } else {
             self.whole(ticket, frames, &ending).await
         }
+    }
+
+    /// Waits on behalf of what is in front of the server.
+    async fn wait(&mut self, delay: Duration) -> Result<(), Over> {
+        if delay.is_zero() {
+            return Ok(());
+        }
+        let anchor = self.simulator.inner.anchor;
+        let until = anchor.instant(self.simulator.now() + delay);
+        tokio::select! {
+            biased;
+            () = tokio::time::sleep_until(until) => Ok(()),
+            () = http::gone(&mut self.io, &mut self.read) => Err(Over),
+        }
+    }
+
+    /// Waits until the frontend lets the request in.
+    async fn enter(&mut self) -> Result<Pass<'a>, Over> {
+        let mut pass = Pass::new(self.simulator);
+        tokio::select! {
+            biased;
+            () = pass.inside() => {}
+            () = http::gone(&mut self.io, &mut self.read) => return Err(Over),
+        }
+        Ok(pass)
     }
 
     /// Writes the answer token by token.
@@ -280,6 +319,9 @@ where
 
     /// Notes the moment and writes what is in the buffer.
     async fn send(&mut self, moment: Moment) -> Result<(), Over> {
+        if self.buffers && !matches!(moment, Moment::Done | Moment::Body) {
+            return Ok(());
+        }
         self.note(moment);
         self.writing.write += 1;
         let written = self.io.write_all(&self.out).await;
@@ -295,12 +337,11 @@ where
     }
 
     /// Frames named after the request's own id, as vLLM does, if it can stand in JSON as it is.
-    fn frames(&self, request: &Request, ask: &Ask, job: JobId) -> Frames {
+    fn frames(&self, (request, model): (&Request, &str), ask: &Ask, job: JobId) -> Frames {
         let plain = |id: &&str| id.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
         let own = format!("{:032x}", job.0);
         let id = request.id.as_deref().filter(plain).unwrap_or(&own);
         let created = pages::unix_seconds(self.simulator);
-        let model = &self.simulator.inner.served.model;
         Frames::new(ask, model, (id, created, job.0))
     }
 }

@@ -29,6 +29,8 @@ pub(super) enum Api {
 pub(super) struct Served {
     /// Name of its one model.
     pub(super) model: String,
+    /// Another name that requests may use: the one before a change.
+    pub(super) also: Option<String>,
     /// Tokens that its chat template puts before each message.
     pub(super) template_tokens: u32,
     /// Most prompt and output tokens of one request.
@@ -85,7 +87,7 @@ struct StreamOptions {
 pub(super) fn parse(body: &[u8], api: Api, served: &Served) -> Result<Ask, Refusal> {
     let body: Body =
         serde_json::from_slice(body).map_err(|error| bad(format!("bad body: {error}"), None))?;
-    let other = |model: &&str| **model != served.model;
+    let other = |model: &&str| **model != served.model && Some(*model) != served.also.as_deref();
     if let Some(model) = body.model.as_deref().filter(other) {
         return Err(Refusal {
             status: 404,

@@ -18,6 +18,10 @@ pub(super) struct Page<'a> {
     pub(super) stats: &'a Stats,
     /// Unix seconds.
     pub(super) process_start: f64,
+    /// Seconds of processors that the process used.
+    pub(super) process_cpu: f64,
+    /// Blocks of the KV cache now.
+    pub(super) kv_blocks: u32,
 }
 
 /// One family's name without prefix, type and help.
@@ -59,17 +63,20 @@ pub(super) fn render(page: &Page<'_>) -> String {
         ),
         &format!("{:?}", state.kv_usage),
     );
-    text.cache_config(page.profile);
+    text.cache_config(page.profile, page.kv_blocks);
     text.cache_totals(page.stats);
     text.totals(page.stats);
     text.histograms(page.stats);
-    let start = page.process_start;
+    let (start, cpu) = (page.process_start, page.process_cpu);
     let out = &mut text.out;
     write!(
         out,
         "# HELP process_start_time_seconds Start time of the process since unix epoch in seconds.\n\
          # TYPE process_start_time_seconds gauge\n\
-         process_start_time_seconds {start:?}\n"
+         process_start_time_seconds {start:?}\n\
+         # HELP process_cpu_seconds_total Total user and system CPU time spent in seconds.\n\
+         # TYPE process_cpu_seconds_total counter\n\
+         process_cpu_seconds_total {cpu:?}\n"
     )
     .expect(NEVER);
     text.out
@@ -83,13 +90,13 @@ struct Text {
 
 impl Text {
     /// What the KV cache is like, told in labels.
-    fn cache_config(&mut self, profile: &Profile) {
+    fn cache_config(&mut self, profile: &Profile, blocks: u32) {
         self.head((
             "cache_config_info",
             "gauge",
             "Information of the LLMEngine CacheConfig",
         ));
-        let (block, blocks) = (profile.block_tokens, profile.kv_blocks);
+        let block = profile.block_tokens;
         let reuses = if profile.prefix_caching {
             "True"
         } else {
@@ -188,6 +195,31 @@ impl Text {
             ),
             &stats.e2e,
         );
+        let parts = [
+            (
+                "request_queue_time_seconds",
+                "Histogram of time spent in WAITING phase for request.",
+                &stats.queue,
+            ),
+            (
+                "request_inference_time_seconds",
+                "Histogram of time spent in RUNNING phase for request.",
+                &stats.inference,
+            ),
+            (
+                "request_prefill_time_seconds",
+                "Histogram of time spent in PREFILL phase for request.",
+                &stats.prefill,
+            ),
+            (
+                "request_decode_time_seconds",
+                "Histogram of time spent in DECODE phase for request.",
+                &stats.decode,
+            ),
+        ];
+        for (name, help, values) in parts {
+            self.histogram((name, "histogram", help), values);
+        }
     }
 
     fn head(&mut self, (name, kind, help): Family) {

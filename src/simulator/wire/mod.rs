@@ -10,9 +10,13 @@
 mod answer;
 mod ask;
 mod frames;
+mod frontend;
+mod gpu_page;
 mod http;
 mod journal;
 mod metrics_page;
+mod node_page;
+mod page_text;
 mod pages;
 mod prompt;
 mod state;
@@ -20,6 +24,7 @@ mod state;
 mod tests;
 mod write_log;
 
+use std::borrow::Cow;
 use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -37,6 +42,7 @@ use self::state::State;
 use self::write_log::WriteLog;
 use super::engine::{Engine, EngineState};
 use super::faults::{Fault, TooManyFaults};
+use super::hardware::Hardware;
 use super::profile::Profile;
 use crate::clock::{MonoTime, TimeAnchor};
 
@@ -54,6 +60,8 @@ const ACCEPT_RETRY: Duration = Duration::from_millis(100);
 pub struct SimulatorConfig {
     /// How fast its engine is.
     pub profile: Profile,
+    /// What it runs on.
+    pub hardware: Hardware,
     /// Seed of everything drawn.
     pub seed: u64,
     /// Name of the one model served.
@@ -74,6 +82,7 @@ impl SimulatorConfig {
     pub fn new(profile: Profile) -> Self {
         Self {
             profile,
+            hardware: Hardware::default(),
             seed: 0,
             model: DEFAULT_MODEL.to_owned(),
             version: DEFAULT_VERSION.to_owned(),
@@ -93,6 +102,7 @@ pub struct Simulator {
 #[derive(Debug)]
 struct Inner {
     anchor: TimeAnchor,
+    hardware: Hardware,
     served: Served,
     state: Mutex<State>,
     /// Wakes the driver when something is due sooner than it sleeps.
@@ -125,8 +135,10 @@ impl Simulator {
         Ok(Self {
             inner: Arc::new(Inner {
                 anchor,
+                hardware: config.hardware,
                 served: Served {
                     model: config.model,
+                    also: None,
                     template_tokens: config.template_tokens,
                     max_model_len: max_model_len(&config.profile),
                 },
@@ -272,6 +284,19 @@ impl Simulator {
             *known = state.restarts;
             changed
         });
+    }
+
+    /// What is served now: as configured, unless another model is for a while.
+    fn served(&self) -> Cow<'_, Served> {
+        let own = &self.inner.served;
+        let changed = self.change(|state, now| state.faults.changed(now).0.map(str::to_owned));
+        changed.map_or(Cow::Borrowed(own), |model| {
+            Cow::Owned(Served {
+                model,
+                also: Some(own.model.clone()),
+                ..own.clone()
+            })
+        })
     }
 
     fn now(&self) -> MonoTime {

@@ -7,14 +7,20 @@ use serde_json::json;
 
 use super::ask::{Api, Refusal};
 use super::http::Request;
-use super::{Simulator, frames, metrics_page};
+use super::{Simulator, frames, gpu_page, metrics_page, node_page};
+use crate::clock::MonoTime;
 use crate::simulator::fault_json;
+use crate::simulator::faults::{Fault, FaultKind};
+use crate::simulator::hardware::Activity;
 
 const JSON: &str = "application/json";
 const METRICS: &str = "text/plain; version=0.0.4; charset=utf-8";
 const CHAT: &str = "/v1/chat/completions";
 const COMPLETIONS: &str = "/v1/completions";
 const RESET: &str = "/reset_prefix_cache";
+const GPUS: &str = "/dcgm/metrics";
+const NODE: &str = "/node/metrics";
+const FAULTS: &str = "/sim/faults";
 
 /// A whole answer.
 #[derive(Debug)]
@@ -98,7 +104,8 @@ pub(super) enum Answer {
 /// What a request is answered with.
 pub(super) fn answer(simulator: &Simulator, request: &Request) -> Answer {
     let path = request.path.as_str();
-    if path != "/sim/faults"
+    // The exporters are other processes, which do not begin anew with the server.
+    if ![FAULTS, GPUS, NODE].contains(&path)
         && let Some(left) = simulator.change(|state, now| state.faults.loading(now))
     {
         return Answer::Page(Page {
@@ -108,8 +115,8 @@ pub(super) fn answer(simulator: &Simulator, request: &Request) -> Answer {
     }
     let allowed = match path {
         CHAT | COMPLETIONS | RESET => "POST",
-        "/v1/models" | "/version" | "/health" | "/metrics" => "GET",
-        "/sim/faults" => "GET, POST",
+        "/v1/models" | "/version" | "/health" | "/metrics" | GPUS | NODE => "GET",
+        FAULTS => "GET, POST",
         _ => {
             let body = json!({"detail": "Not Found"}).to_string();
             return Answer::Page(Page::json(404, body));
@@ -129,8 +136,10 @@ pub(super) fn answer(simulator: &Simulator, request: &Request) -> Answer {
         ("/v1/models", _) => models(simulator),
         ("/version", _) => version(simulator),
         ("/metrics", _) => metrics(simulator),
-        ("/sim/faults", "POST") => add_fault(simulator, &request.body),
-        ("/sim/faults", _) => list_faults(simulator),
+        (FAULTS, "POST") => add_fault(simulator, &request.body),
+        (GPUS, _) => gpus(simulator),
+        (NODE, _) => node(simulator),
+        (FAULTS, _) => list_faults(simulator),
         _ => empty(),
     })
 }
@@ -151,27 +160,62 @@ pub(super) fn unix_seconds(simulator: &Simulator) -> u64 {
 
 fn models(simulator: &Simulator) -> Page {
     let created = unix_seconds(simulator);
-    Page::json(200, frames::models(&simulator.inner.served, created))
+    Page::json(200, frames::models(&simulator.served(), created))
 }
 
 fn version(simulator: &Simulator) -> Page {
-    let version = simulator.change(|state, _| state.version.clone());
+    let version = simulator.change(|state, now| state.version(now).to_owned());
     Page::json(200, json!({ "version": version }).to_string())
 }
 
 fn metrics(simulator: &Simulator) -> Page {
     let wall = simulator.inner.anchor.wall();
+    let served = simulator.served();
     let body = simulator.change(|state, now| {
         state.pump(now);
         let started = Duration::from_nanos(wall.unix_ns(state.started));
         metrics_page::render(&metrics_page::Page {
-            model: &simulator.inner.served.model,
+            model: &served.model,
             state: state.engine.state(),
             profile: state.engine.profile(),
             stats: state.engine.stats(),
             process_start: started.as_secs_f64(),
+            process_cpu: node_page::server_cpu(&state.engine.sums().since(&state.sums_at_start)),
+            kv_blocks: state.engine.kv_blocks(),
         })
     });
+    text(body)
+}
+
+/// What a DCGM exporter on the server's node says.
+fn gpus(simulator: &Simulator) -> Page {
+    text(simulator.change(|state, now| {
+        state.pump(now);
+        let activity = Activity {
+            machine: state.engine.machine(),
+            second: state.engine.last_second(),
+            sums: state.engine.sums(),
+            last_xid: state.engine.last_xid(),
+        };
+        gpu_page::render(simulator.inner.hardware, &activity)
+    }))
+}
+
+/// What a node exporter there says.
+fn node(simulator: &Simulator) -> Page {
+    let wall = simulator.inner.anchor.wall();
+    let booted = Duration::from_nanos(wall.unix_ns(MonoTime::ZERO)).as_secs_f64();
+    text(simulator.change(|state, now| {
+        state.pump(now);
+        node_page::render(&node_page::Host {
+            second: state.engine.last_second(),
+            sums: state.engine.sums(),
+            booted,
+        })
+    }))
+}
+
+fn text(body: String) -> Page {
     Page {
         content_type: METRICS,
         ..Page::json(200, body)
@@ -195,9 +239,28 @@ fn add_fault(simulator: &Simulator, body: &[u8]) -> Page {
         Ok(fault) => fault,
         Err(message) => return Page::error(400, &message),
     };
+    if let Some(message) = too_long(simulator, &fault) {
+        return Page::error(400, &message);
+    }
     match simulator.inject(fault) {
         Ok(()) => list_faults(simulator),
         Err(full) => Page::error(503, &full.to_string()),
+    }
+}
+
+/// Requests that the server would refuse one by one are no load.
+fn too_long(simulator: &Simulator, fault: &Fault) -> Option<String> {
+    let most = simulator.inner.served.max_model_len;
+    match fault.kind {
+        FaultKind::Load {
+            input_tokens,
+            output_tokens,
+            ..
+        } if input_tokens.saturating_add(output_tokens) > most => Some(format!(
+            "`input_tokens` and `output_tokens` are {} together; wanted at most {most}, the longest context of this server",
+            input_tokens.saturating_add(output_tokens)
+        )),
+        _ => None,
     }
 }
 

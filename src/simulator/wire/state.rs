@@ -5,25 +5,34 @@
 //! comes. There is no waiting here: the lock around this is held for a moment only.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use tokio::sync::mpsc;
 
 use super::ask::Ask;
+use super::frontend::Frontend;
 use super::journal::Journal;
 use crate::clock::MonoTime;
 use crate::simulator::engine::{
-    Emission, EmissionKind, Engine, Job, JobId, Phase, Refused, Slowdown,
+    Condition, Emission, EmissionKind, Engine, Job, JobId, Phase, Refused, Slowdown, Sums,
 };
 use crate::simulator::faults::{Ending, Fault, FaultKind, Faults, TooManyFaults};
+use crate::simulator::others::Others;
+
+/// How long all stands still when a GPU fails.
+const GPU_RECOVERY: Duration = Duration::from_secs(2);
 
 #[derive(Debug)]
 pub(super) struct State {
     pub(super) engine: Engine,
     pub(super) faults: Faults,
     pub(super) journal: Journal,
-    pub(super) version: String,
-    /// When the modelled process started.
+    version: String,
+    /// When the modelled process started, and what machine and host had done by then.
     pub(super) started: MonoTime,
+    pub(super) sums_at_start: Sums,
+    pub(super) frontend: Frontend,
+    others: Others,
     /// What the driver sleeps until; `None`: until it is woken.
     pub(super) armed: Option<MonoTime>,
     /// How many restarts there were.
@@ -42,6 +51,9 @@ pub(super) struct Accepted {
 impl State {
     pub(super) fn new(engine: Engine, journal: Journal, version: String, now: MonoTime) -> Self {
         Self {
+            others: Others::new(engine.seed()),
+            sums_at_start: Sums::default(),
+            frontend: Frontend::default(),
             engine,
             faults: Faults::default(),
             journal,
@@ -56,12 +68,31 @@ impl State {
 
     /// Makes everything due up to `now` and says when something is due next.
     pub(super) fn pump(&mut self, now: MonoTime) -> Option<MonoTime> {
-        while let Some(at) = self.faults.next_restart().filter(|at| *at <= now) {
-            self.advance(at);
-            self.restart();
+        loop {
+            let restart = self.faults.next_restart().filter(|at| *at <= now);
+            let arrival = self.others.next().filter(|at| *at <= now);
+            if let Some(at) = restart
+                && arrival.is_none_or(|other| at <= other)
+            {
+                self.advance(at);
+                self.restart();
+            } else if let Some(at) = arrival {
+                self.advance(at);
+                self.submit_other(at);
+            } else {
+                break;
+            }
         }
         self.advance(now);
-        let next = [self.engine.next_event(), self.faults.next_restart()];
+        let limit = self.faults.frontend_limit(now);
+        self.frontend.let_in(limit.map(|(most, _)| most));
+        let limit_ends = limit.filter(|_| self.frontend.is_crowded());
+        let next = [
+            self.engine.next_event(),
+            self.faults.next_restart(),
+            self.others.next(),
+            limit_ends.map(|(_, until)| until),
+        ];
         next.into_iter().flatten().min()
     }
 
@@ -121,19 +152,47 @@ impl State {
             FaultKind::SlowPrefill { factor } => self.engine.slow(slow(Phase::Prefill, factor)),
             FaultKind::SlowDecode { factor } => self.engine.slow(slow(Phase::Decode, factor)),
             FaultKind::Freeze | FaultKind::Hang => self.engine.freeze(from, until),
-            FaultKind::Cut { .. }
-            | FaultKind::StreamError { .. }
-            | FaultKind::Status { .. }
-            | FaultKind::Restart { .. } => {}
+            FaultKind::Xid { .. } => {
+                self.engine.freeze(from, until.min(from + GPU_RECOVERY));
+            }
+            FaultKind::Load {
+                rate,
+                input_tokens,
+                output_tokens,
+            } => {
+                let tokens = (input_tokens, output_tokens);
+                self.others.plan((from, until), rate, tokens);
+            }
+            _ => {}
+        }
+        if let Some(kind) = fault.kind.condition() {
+            self.engine.impose(Condition { kind, from, until });
         }
         self.pump(now);
         Ok(())
+    }
+
+    /// The version that is served now.
+    pub(super) fn version(&self, now: MonoTime) -> &str {
+        self.faults.changed(now).1.unwrap_or(&self.version)
     }
 
     /// What happens to a request that was read at `now`.
     pub(super) fn ending(&mut self, now: MonoTime) -> Ending {
         self.pump(now);
         self.faults.ending(now)
+    }
+
+    /// A request of somebody else arrives. One that finds the server full or loading is refused,
+    /// and its user is none of ours.
+    fn submit_other(&mut self, at: MonoTime) {
+        let job = self.others.take();
+        let loading = self.faults.loading(at).is_some();
+        if let Some(job) = job.filter(|_| !loading)
+            && let Err(refused) = self.engine.submit(at, &job)
+        {
+            tracing::debug!(%refused, "a request of others was refused");
+        }
     }
 
     fn advance(&mut self, to: MonoTime) {
@@ -180,6 +239,7 @@ impl State {
         }
         self.version = version.unwrap_or_else(|| next_version(&self.version));
         self.started = at;
+        self.sums_at_start = *self.engine.sums();
         self.restarts += 1;
     }
 }

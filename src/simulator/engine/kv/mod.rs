@@ -48,8 +48,32 @@ impl KvCache {
 
     /// Share of the blocks that are held, in [0, 1].
     pub(super) fn usage(&self) -> f64 {
-        let all = self.pool.capacity();
-        f64::from(all - self.pool.free()) / f64::from(all)
+        (f64::from(self.pool.held()) / f64::from(self.blocks())).min(1.0)
+    }
+
+    /// Blocks that may be held, at least one.
+    pub(super) fn blocks(&self) -> u32 {
+        (self.pool.capacity() - self.pool.withheld()).max(1)
+    }
+
+    /// Lets only this share of all blocks be held from now on.
+    pub(super) fn shrink(&mut self, share: f64) {
+        let all = f64::from(self.pool.capacity());
+        self.pool
+            .withhold(whole_blocks(all - (all * share).max(1.0)));
+    }
+
+    /// Whether sequences hold more than they may.
+    pub(super) fn is_overfull(&self) -> bool {
+        self.pool.held() > self.blocks()
+    }
+
+    /// Whether full blocks can be found from now on; if not, all that could be is forgotten.
+    pub(super) fn set_reuse(&mut self, reuses: bool) {
+        if self.reuses && !reuses {
+            self.pool.forget_all();
+        }
+        self.reuses = reuses;
     }
 
     /// No tokens yet, for a sequence whose prompt has this salt.
@@ -103,7 +127,7 @@ impl KvCache {
 
     /// Forgets all that could be found. Does nothing while a sequence holds blocks, as vLLM does.
     pub(super) fn reset_prefixes(&mut self) -> bool {
-        let unused = self.pool.free() == self.pool.capacity();
+        let unused = self.pool.held() == 0;
         if unused {
             self.pool.forget_all();
         }
@@ -131,4 +155,13 @@ impl KvCache {
         }
         held.labelled = full.len();
     }
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a float is clamped to the range of the number"
+)]
+const fn whole_blocks(blocks: f64) -> u32 {
+    blocks as u32
 }

@@ -20,6 +20,8 @@ const NONE: BlockId = BlockId::MAX;
 #[derive(Debug)]
 pub(super) struct Pool {
     capacity: u32,
+    /// Of these, how many must stay free for now.
+    withheld: u32,
     /// Those that were ever taken.
     blocks: Vec<Block>,
     /// Of those, how many nobody holds.
@@ -50,6 +52,7 @@ impl Pool {
     pub(super) fn new(capacity: u32) -> Self {
         Self {
             capacity,
+            withheld: 0,
             blocks: Vec::new(),
             idle: 0,
             first: NONE,
@@ -63,10 +66,24 @@ impl Pool {
         self.capacity
     }
 
-    /// How many blocks nobody holds.
+    /// How many blocks can be taken.
     pub(super) fn free(&self) -> u32 {
-        let taken = u32::try_from(self.blocks.len()).unwrap_or(NONE);
-        self.capacity - taken + self.idle
+        (self.capacity - self.held()).saturating_sub(self.withheld)
+    }
+
+    /// How many blocks somebody holds.
+    pub(super) fn held(&self) -> u32 {
+        u32::try_from(self.blocks.len()).unwrap_or(NONE) - self.idle
+    }
+
+    /// How many blocks must stay free.
+    pub(super) const fn withheld(&self) -> u32 {
+        self.withheld
+    }
+
+    /// Lets so many blocks stay free, or all that are not held if those are fewer.
+    pub(super) const fn withhold(&mut self, blocks: u32) {
+        self.withheld = blocks;
     }
 
     /// The block that has this in it.
@@ -89,6 +106,9 @@ impl Pool {
 
     /// Takes a free block for one holder; what was in it is forgotten. `None` if none is free.
     pub(super) fn take(&mut self) -> Option<BlockId> {
+        if self.free() == 0 {
+            return None;
+        }
         let fresh = u32::try_from(self.blocks.len()).unwrap_or(NONE);
         if fresh < self.capacity {
             self.blocks.push(Block {

@@ -1,6 +1,7 @@
 //! The engine against times computed by hand. All instants are in milliseconds.
 
 mod cache;
+mod conditions;
 mod property;
 
 use std::time::Duration;

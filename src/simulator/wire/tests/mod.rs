@@ -2,6 +2,7 @@
 
 mod cache;
 mod completions;
+mod context;
 mod faults;
 mod pages;
 mod stream;

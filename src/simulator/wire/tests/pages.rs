@@ -181,9 +181,10 @@ async fn the_metrics_page_shows_a_known_sequence() {
         let close = got.is_some_and(|(_, got)| (got - value).abs() < 1e-12);
         assert!(close, "{series}: {got:?}, wanted {value}");
     }
-    // 4 gauges, 5 counters, 4 reasons, 22 + 19 + 21 buckets with 3 lines more each, 1 start.
-    assert_eq!(samples.len(), 4 + 5 + 4 + (22 + 19 + 21 + 9) + 1);
-    assert_eq!(page.matches("# TYPE vllm:").count(), 13);
+    // 4 gauges, 5 counters, 4 reasons, 22 + 19 + 5 * 21 buckets with 3 lines more each, 2 of the
+    // process.
+    assert_eq!(samples.len(), 4 + 5 + 4 + (22 + 19 + 5 * 21 + 7 * 3) + 2);
+    assert_eq!(page.matches("# TYPE vllm:").count(), 17);
     assert!(page.contains("# TYPE vllm:prompt_tokens_total counter\n"));
 }
 
