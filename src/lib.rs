@@ -5,6 +5,7 @@
 //! and what may import what is in `docs/architecture.md`; `tests/it/tidy.rs` holds the borders.
 
 pub mod aggregate;
+pub mod analysis;
 pub mod app;
 pub mod cli;
 pub mod client;

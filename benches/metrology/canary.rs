@@ -117,6 +117,6 @@ impl Canary {
     async fn send(&self, call: Call) -> RequestRecord {
         let record = self.client.send(call, &Cancel::default()).await;
         assert_eq!(record.outcome, Outcome::Ok, "{:?}", record.error);
-        record
+        *record
     }
 }

@@ -16,6 +16,7 @@ use tokio::sync::mpsc;
 use tokio_util::task::TaskTracker;
 
 use super::aside::{Asking, page_at, page_elsewhere};
+use super::diagnosis::Diagnosing;
 use super::dispatch::{Dispatch, PhasePlan, Rules, Shared, Stop, Supply};
 use super::exporters::{self, ExporterTask, Otlp};
 use super::feed::{Feed, FeedTask, FileReader, FromFile, Making, Timing};
@@ -26,6 +27,7 @@ use super::streams::{StreamPlan, headers, loops, streams};
 use super::tokenizers::{Tokenizers, load_all, measure};
 use super::{App, Extent, Outputs, Setup};
 use crate::aggregate::{Live, Reach, SampleRing, StreamRules, SummaryBuilder};
+use crate::analysis::Watch;
 use crate::client::Cancel;
 use crate::clock::TimeAnchor;
 use crate::config::{
@@ -127,6 +129,7 @@ impl App {
             config: &config,
             outputs: &outputs,
             plans: &plans,
+            slots: &slots,
             anchor,
             own: &own,
             tokenizers: &tokenizers,
@@ -218,6 +221,7 @@ struct Joining<'j> {
     config: &'j Config,
     outputs: &'j Outputs,
     plans: &'j [StreamPlan<'j>],
+    slots: &'j [Slots],
     anchor: TimeAnchor,
     own: &'j SelfMetrics,
     tokenizers: &'j Tokenizers,
@@ -247,16 +251,22 @@ impl Joining<'_> {
         let built = exporters::build(&config.export, outputs, &parts)?;
         let streams: Vec<_> = rules.iter().map(|(stream, _)| Arc::clone(stream)).collect();
         let targets = config.targets.iter();
+        let watched = rules
+            .iter()
+            .map(|(stream, rules)| (stream.target_index, rules.slo));
+        let watch = Arc::new(Mutex::new(Watch::new(watched)));
+        let every = targets.clone().map(|target| target.server_metrics_every);
+        let live = Live::new(rules, config.targets.len()).reading_every(every);
+        let live = Arc::new(Mutex::new(live));
         let join = Join {
             anchor: self.anchor,
-            live: Arc::new(Mutex::new(
-                Live::new(rules, config.targets.len()).reading_every(
-                    config
-                        .targets
-                        .iter()
-                        .map(|target| target.server_metrics_every),
-                ),
-            )),
+            diagnosing: Diagnosing {
+                watch,
+                live: Arc::clone(&live),
+                slots: self.slots.to_vec(),
+                events: built.otlp.events.clone(),
+            },
+            live,
             summary: outputs
                 .summary
                 .then(|| SummaryBuilder::new(&streams).held_to(slo_of_all(&config.probes))),

@@ -215,7 +215,7 @@ async fn ask(
     let mut record = RequestRecord::due(0, Arc::clone(&plan.stream), fresh_ids(), now);
     record.timeline.slot_free = Some(now);
     let call = Call::new(record, prompt);
-    let record = client.send(call, &Cancel::default()).await;
+    let record = *client.send(call, &Cancel::default()).await;
     Observed {
         record,
         at_intended: ring.at(now, ASIDE),

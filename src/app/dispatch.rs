@@ -318,7 +318,7 @@ impl Dispatch {
             shared: self.shared.clone(),
             ticket: Ticket {
                 permit,
-                record,
+                record: Box::new(record),
                 lane,
                 ledger: self.ledger.clone(),
             },

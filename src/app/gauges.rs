@@ -7,7 +7,9 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 
 use super::App;
+use super::diagnosis::UNKNOWN;
 use crate::aggregate::Live;
+use crate::analysis::{Confidence, Watch};
 use crate::clock::{MonoTime, TimeAnchor};
 use crate::config::Config;
 use crate::control::{Governor, Slots};
@@ -33,6 +35,7 @@ impl App {
         };
         let state = SurfaceState {
             live: Arc::clone(&self.live),
+            watch: Arc::clone(&self.join.diagnosing.watch),
             anchor: self.anchor,
             own: self.own.clone(),
             gauges: self.gauges(),
@@ -54,6 +57,7 @@ impl App {
             governor: Arc::clone(&self.shared.governor),
             slots: slots_by_name(&self.config, &self.slots),
             live: Arc::clone(&self.live),
+            watch: Arc::clone(&self.join.diagnosing.watch),
             instance: self.instance.clone(),
             max_ages: self.join.known.iter().map(|known| known.max_age).collect(),
         };
@@ -73,6 +77,7 @@ struct Reader {
     /// Per target, in the order of targets.
     slots: Vec<(String, Slots)>,
     live: Arc<Mutex<Live>>,
+    watch: Arc<Mutex<Watch>>,
     /// What tells this run from others of its kind.
     instance: String,
     /// How old a server's state may be, per target.
@@ -140,7 +145,28 @@ impl Reader {
             used.tokens_limit.map(count),
         );
         gauges.extend(self.last_successes());
+        gauges.extend(self.diagnoses());
         gauges
+    }
+
+    /// How sure each cause is that was found since the start.
+    fn diagnoses(&self) -> Vec<Gauge> {
+        let watch = self.watch.lock().unwrap_or_else(PoisonError::into_inner);
+        let live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = watch.found().filter_map(|(stream, cause, confidence)| {
+            let stream = live.streams().get(stream)?.stream();
+            let labels = labels_of(stream).into_iter();
+            let cause = cause.map_or(UNKNOWN, |cause| cause.name());
+            Some(Gauge {
+                metric: &catalog::DIAGNOSIS,
+                labels: labels
+                    .map(|(name, value)| (name, value.into_owned()))
+                    .chain([("cause", cause.to_owned())])
+                    .collect(),
+                value: confidence.map_or(0.0, Confidence::level),
+            })
+        });
+        known.collect()
     }
 
     /// When each stream last had a good answer; absent before the first.

@@ -8,6 +8,7 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::{MissedTickBehavior, interval};
 
+use super::diagnosis::Diagnosing;
 use super::ledger::Ledger;
 use super::tokenizers::{Tokenizers, recount};
 use crate::aggregate::{ExportedSpan, Kept, Live, Reach, SampleRing, Summary, SummaryBuilder};
@@ -79,6 +80,7 @@ pub(super) struct Join {
     pub(super) exported_spans: Option<TraceSampling>,
     /// Per target, in the order of targets.
     pub(super) tokenizers: Tokenizers,
+    pub(super) diagnosing: Diagnosing,
 }
 
 impl Join {
@@ -131,6 +133,7 @@ impl Join {
         for outlet in &self.outlets {
             outlet.give(Arc::clone(&observed)).await;
         }
+        self.diagnosing.observe(&observed.record);
         let span = self.exported_span(&observed.record);
         self.live().observe(observed, span);
     }
@@ -177,6 +180,7 @@ impl Join {
             self.record(record).await;
         }
         self.live().settle(settled, now);
+        self.diagnosing.look(now);
     }
 
     fn live(&self) -> std::sync::MutexGuard<'_, Live> {

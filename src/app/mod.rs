@@ -7,6 +7,7 @@
 mod aside;
 mod build;
 mod check;
+mod diagnosis;
 mod discover;
 mod dispatch;
 pub mod drill;

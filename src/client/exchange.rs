@@ -128,7 +128,7 @@ impl Client {
     }
 
     /// Sends one request and returns its finished record.
-    pub async fn send(&self, call: Call, cancel: &Cancel) -> RequestRecord {
+    pub async fn send(&self, call: Call, cancel: &Cancel) -> Box<RequestRecord> {
         let Call {
             mut record,
             prompt,
@@ -183,7 +183,11 @@ impl Client {
     }
 
     /// The record of a request that we could not write: nobody's failure but ours.
-    fn not_sent(&self, mut record: RequestRecord, error: &ProtocolError) -> RequestRecord {
+    fn not_sent(
+        &self,
+        mut record: Box<RequestRecord>,
+        error: &ProtocolError,
+    ) -> Box<RequestRecord> {
         let now = self.setup.anchor.now();
         record.timeline.start = Some(now);
         record.timeline.end = Some(now);
@@ -223,7 +227,7 @@ impl Client {
 /// The state of one exchange.
 struct Exchange<'c> {
     client: &'c Client,
-    record: RequestRecord,
+    record: Box<RequestRecord>,
     watch: &'c mut Watch,
     start: MonoTime,
     share: Share,
@@ -236,7 +240,8 @@ struct Exchange<'c> {
 impl Exchange<'_> {
     /// The exchange on a new connection.
     async fn run(&mut self, request: Request<Full<Bytes>>) -> Result<(), Failed> {
-        let mut connection = self.open().await?;
+        // Rare where connections are kept, and large: not in every future.
+        let mut connection = Box::pin(self.open()).await?;
         match self.send_on(&mut connection, request).await? {
             Ok(response) => self.finish(connection, response).await,
             Err(failure) => Err(Failed::not_answered(&failure, connection.marks())),
@@ -258,7 +263,7 @@ impl Exchange<'_> {
         match again {
             Some(again) if self.was_closed_idle(&failure, kept.marks()) => {
                 self.record.replaced_connection = true;
-                self.run(again).await
+                Box::pin(self.run(again)).await
             }
             _ => Err(Failed::not_answered(&failure, kept.marks())),
         }

@@ -144,11 +144,8 @@ async fn exchange(scripts: Vec<Script>, setup: Setup) -> Vec<RequestRecord> {
             output_tokens: Some(3),
             ..Prompt::default()
         };
-        records.push(
-            client
-                .send(Call::new(record, prompt), &Cancel::default())
-                .await,
-        );
+        let call = Call::new(record, prompt);
+        records.push(*client.send(call, &Cancel::default()).await);
     }
     records
 }

@@ -8,6 +8,7 @@ use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 
 use super::answer::problem;
+use super::findings::Findings;
 use super::rows::{OwnState, Requests, Status, Streams};
 use super::surface::SurfaceState;
 use crate::aggregate::LAST_REQUESTS;
@@ -31,6 +32,13 @@ pub(super) async fn streams(State(state): State<SurfaceState>) -> Json<Streams> 
     let now = state.anchor.now();
     let streams = Streams::of(&state.live(), now);
     Json(streams)
+}
+
+pub(super) async fn findings(State(state): State<SurfaceState>) -> Json<Findings> {
+    let now = state.anchor.now();
+    let watch = state.watch();
+    let findings = Findings::of(&state.live(), &watch, now);
+    Json(findings)
 }
 
 /// Unknown parameters are refused: a misspelt one would else be ignored without a word.

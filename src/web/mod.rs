@@ -10,6 +10,7 @@
 
 mod answer;
 mod api;
+mod findings;
 mod hook;
 mod page;
 mod rows;

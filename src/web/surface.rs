@@ -12,6 +12,7 @@ use axum::routing::get;
 
 use super::{answer, api, page};
 use crate::aggregate::Live;
+use crate::analysis::Watch;
 use crate::clock::TimeAnchor;
 use crate::export::prometheus::{self, Encoding, Gauge, View};
 use crate::telemetry::SelfMetrics;
@@ -43,6 +44,8 @@ pub struct RunInfo {
 pub struct SurfaceState {
     /// Streams, windows, last requests, newest server states.
     pub live: Arc<Mutex<Live>>,
+    /// What is wrong with each stream.
+    pub watch: Arc<Mutex<Watch>>,
     /// The run's clock; its origin is the start of the run.
     pub anchor: TimeAnchor,
     /// Counters about ourselves.
@@ -70,6 +73,11 @@ impl SurfaceState {
         self.live.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The last look at each stream. Taken before the live state where both are needed.
+    pub(super) fn watch(&self) -> MutexGuard<'_, Watch> {
+        self.watch.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     pub(super) fn is_ready(&self) -> bool {
         self.ready.load(Ordering::Relaxed)
     }
@@ -88,6 +96,7 @@ pub fn router(state: SurfaceState, exposure: Exposure) -> Router {
                 .route("/assets/{name}", get(page::asset))
                 .route("/api/v1/status", get(api::status))
                 .route("/api/v1/streams", get(api::streams))
+                .route("/api/v1/findings", get(api::findings))
                 .route("/api/v1/requests", get(api::requests))
                 .fallback(answer::not_found);
             open.merge(own.layer(axum::middleware::from_fn(answer::own_host)))

@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 use super::{Exposure, RunInfo, SurfaceState, router, serve};
 use crate::aggregate::fixture::{RULES, failed, ms, ok, refused, stream};
 use crate::aggregate::{Live, StreamRules};
+use crate::analysis::Watch;
 use crate::clock::TimeAnchor;
 use crate::export::catalog;
 use crate::export::prometheus::Gauge;
@@ -54,6 +55,7 @@ fn live() -> Live {
 fn state(live: Live, ready: bool) -> SurfaceState {
     SurfaceState {
         live: Arc::new(Mutex::new(live)),
+        watch: Arc::new(Mutex::new(Watch::new([]))),
         anchor: TimeAnchor::start(),
         own: SelfMetrics::new().expect("our metrics do not collide"),
         gauges: Arc::new(|| {

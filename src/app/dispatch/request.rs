@@ -29,7 +29,7 @@ const RESERVED_INPUT: u64 = 4096;
 /// An arrival with a place in the queue of records.
 pub(super) struct Ticket {
     pub(super) permit: mpsc::OwnedPermit<RequestRecord>,
-    pub(super) record: RequestRecord,
+    pub(super) record: Box<RequestRecord>,
     /// Where it goes.
     pub(super) lane: Lane,
     pub(super) ledger: Ledger,
@@ -38,7 +38,7 @@ pub(super) struct Ticket {
 impl Ticket {
     pub(super) fn hand_on(self) {
         let sequence = self.record.sequence;
-        self.permit.send(self.record);
+        self.permit.send(*self.record);
         self.ledger.closed(sequence);
     }
 

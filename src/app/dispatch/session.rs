@@ -235,7 +235,7 @@ impl Turn {
         let due = Due {
             ticket: Ticket {
                 permit,
-                record,
+                record: Box::new(record),
                 lane: setting.lane.clone(),
                 ledger: setting.ledger.clone(),
             },

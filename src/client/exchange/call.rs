@@ -11,7 +11,7 @@ use crate::measurement::RequestRecord;
 #[derive(Debug)]
 pub struct Call {
     /// The record so far: due, with a slot.
-    pub record: RequestRecord,
+    pub record: Box<RequestRecord>,
     /// What to send.
     pub prompt: Prompt,
     /// The session it belongs to: with `ConnectionPolicy::PerSession` its requests share a
@@ -30,7 +30,7 @@ impl Call {
     #[must_use]
     pub fn new(record: RequestRecord, prompt: Prompt) -> Self {
         Self {
-            record,
+            record: Box::new(record),
             prompt,
             session: None,
             give_up: None,

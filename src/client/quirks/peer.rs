@@ -110,7 +110,7 @@ pub(super) async fn ask(connections: Vec<Vec<Answer>>, limits: Limits) -> Answer
             ..Prompt::default()
         };
         let call = Call::new(record, prompt);
-        records.push(client.send(call, &Cancel::default()).await);
+        records.push(*client.send(call, &Cancel::default()).await);
     }
     let asked = asked.lock().expect("no panic before").clone();
     Answered { records, asked }

@@ -344,7 +344,7 @@ impl Trial {
                 session,
                 ..Call::new(record, prompt)
             };
-            records.push(client.send(call, &Cancel::default()).await);
+            records.push(*client.send(call, &Cancel::default()).await);
         }
         records
     }

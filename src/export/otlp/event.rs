@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
 
 use crate::clock::MonoTime;
-use crate::measurement::{Observed, StreamId};
+use crate::measurement::{Observed, Stream, StreamId};
 use crate::telemetry::ExportCounters;
 
 /// Failures of one stream that are told within [`SPAN`].
@@ -36,6 +36,17 @@ pub enum Event {
         target: Box<str>,
         /// Whether it can be.
         reachable: bool,
+    },
+    /// A cause explains what is wrong with a stream, or does not any more.
+    Diagnosis {
+        /// When that was seen.
+        at: MonoTime,
+        /// The stream.
+        stream: Arc<Stream>,
+        /// Which cause it is; `unknown` where nothing says why.
+        cause: &'static str,
+        /// What speaks for it, if it holds now.
+        evidence: Option<String>,
     },
     /// A receiver takes things or not any more.
     Exporter {

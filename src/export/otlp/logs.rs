@@ -20,7 +20,7 @@ use crate::aggregate::Kept;
 use crate::clock::{MonoTime, TimeAnchor, WallAnchor};
 use crate::config::OtlpReceiver;
 use crate::export::feed::{Fate, Feed};
-use crate::measurement::Observed;
+use crate::measurement::{Observed, Stream};
 use crate::telemetry::ExportCounters;
 
 /// Sends events as log records.
@@ -131,6 +131,12 @@ fn to_log_record(event: &Event, wall: &WallAnchor, rules: &SpanRules) -> LogReco
             }
             .record(attributes, wall)
         }
+        Event::Diagnosis {
+            at,
+            stream,
+            cause,
+            evidence,
+        } => diagnosis((*at, wall), stream, (*cause, evidence.as_deref())),
         Event::Exporter {
             at,
             exporter,
@@ -200,6 +206,35 @@ impl Told {
             ..LogRecord::default()
         }
     }
+}
+
+fn diagnosis(
+    (at, wall): (MonoTime, &WallAnchor),
+    stream: &Stream,
+    (cause, evidence): (&'static str, Option<&str>),
+) -> LogRecord {
+    let (target, probe) = (&*stream.target, &*stream.probe);
+    let attributes = vec![
+        text("tokencanary.target", target),
+        text("tokencanary.endpoint", &*stream.endpoint),
+        text("tokencanary.probe", probe),
+        text("tokencanary.cause", cause),
+        text(
+            "tokencanary.state",
+            if evidence.is_some() { "began" } else { "over" },
+        ),
+    ];
+    let body = match evidence {
+        Some(evidence) => format!("{cause} at {target} ({probe}): {evidence}"),
+        None => format!("{cause} at {target} ({probe}) is over"),
+    };
+    Told {
+        at,
+        severity: severity(evidence.is_none()),
+        name: "tokencanary.diagnosis",
+        body,
+    }
+    .record(attributes, wall)
 }
 
 fn failed(observed: &Observed, untold: u64, (wall, rules): (&WallAnchor, &SpanRules)) -> LogRecord {

@@ -206,6 +206,40 @@ function empty(columns, text) {
   return node("tr", "", made);
 }
 
+// ---- findings ---------------------------------------------------------------------------------
+
+const UNITS = {
+  s: (value) => `${ms(value * 1000)} ms`,
+  share: percent,
+  "1/s": (value) => `${plain(value)}/s`,
+  Hz: (value) => `${ms(value / 1e6)} MHz`,
+};
+
+function evidence(number) {
+  const shown = UNITS[number.unit] || plain;
+  const before = known(number.before) ? ` (before ${shown(number.before)})` : "";
+  return node("li", "", `${number.what}: `, node("b", "", shown(number.now)), before);
+}
+
+function finding(one) {
+  const symptoms = one.symptoms.map((name) => name.replaceAll("_", " ")).join(", ");
+  const span = `over ${plain(one.span_s)} s${one.has_baseline ? "" : ", nothing to compare with yet"}`;
+  const made = node("li", "", node("div", "who", node("b", "", `${one.target} / ${one.probe}`),
+    node("span", "", symptoms ? `${symptoms}, ${span}` : span)));
+  if (one.causes.length === 0) made.append(node("p", "dim", "Nothing that is known says why."));
+  for (const cause of one.causes) {
+    made.append(node("p", "", node("b", "", cause.cause.replaceAll("_", " ")), ` (${cause.confidence}) — ${cause.advice}`),
+      node("ul", "evidence", ...cause.evidence.map(evidence)));
+  }
+  return made;
+}
+
+function drawFindings(answer) {
+  const rows = answer.findings.filter((one) => one.symptoms.length > 0 || one.causes.length > 0);
+  at("findings-section").hidden = rows.length === 0;
+  at("findings").replaceChildren(...rows.map(finding));
+}
+
 function drawStreams(answer) {
   const rows = answer.streams.map((stream) => streamRow(stream, answer.streams));
   at("streams").tBodies[0].replaceChildren(...(rows.length ? rows : [empty(14, "no stream is configured")]));
@@ -333,10 +367,11 @@ function drawFreshness() {
 
 async function round() {
   try {
-    const [status, streams, requests] = await Promise.all([ask("/api/v1/status"), ask("/api/v1/streams"),
-      ask(`/api/v1/requests?limit=${REQUESTS}`)]);
+    const [status, streams, findings, requests] = await Promise.all([ask("/api/v1/status"),
+      ask("/api/v1/streams"), ask("/api/v1/findings"), ask(`/api/v1/requests?limit=${REQUESTS}`)]);
     drawStatus(status);
     drawStreams(streams);
+    drawFindings(findings);
     drawObjectives(streams);
     drawRequests(requests);
     lastNews = performance.now();

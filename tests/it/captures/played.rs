@@ -91,7 +91,7 @@ async fn exchange(recorded: &Recorded, writes: Vec<Write>) -> RequestRecord {
             ..Prompt::default()
         },
     );
-    client.send(call, &Cancel::default()).await
+    *client.send(call, &Cancel::default()).await
 }
 
 /// What the record says, without what was asked for, which the files do not know.

@@ -149,6 +149,7 @@ async fn page(all: &[Known], stop: CancellationToken) -> String {
     let anchor = TimeAnchor::start();
     let state = SurfaceState {
         live: Arc::new(Mutex::new(live(all))),
+        watch: Arc::new(Mutex::new(Watch::new([]))),
         anchor,
         own: SelfMetrics::new().expect("our metrics do not collide"),
         gauges: Arc::new(|| {

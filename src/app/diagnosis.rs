@@ -1,0 +1,134 @@
+//! Looks at all streams now and then, and tells what began and what is over.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::aggregate::Live;
+use crate::analysis::{Build, Change, Diagnosis, Fact, ServerSide, Surroundings, Watch};
+use crate::clock::MonoTime;
+use crate::control::Slots;
+use crate::export::otlp::{Event, Events};
+use crate::measurement::{RequestRecord, Stream};
+
+/// The name of a cause that nothing tells.
+pub(super) const UNKNOWN: &str = "unknown";
+
+/// The watch over all streams, with what it looks at.
+pub(super) struct Diagnosing {
+    pub(super) watch: Arc<Mutex<Watch>>,
+    pub(super) live: Arc<Mutex<Live>>,
+    /// Per target, in the order of targets.
+    pub(super) slots: Vec<Slots>,
+    /// Takes what is to be told as a log record.
+    pub(super) events: Option<Events>,
+}
+
+impl Diagnosing {
+    /// Adds a request that has ended.
+    pub(super) fn observe(&self, record: &RequestRecord) {
+        lock(&self.watch).observe(record);
+    }
+
+    /// Looks, if that is due.
+    pub(super) fn look(&self, now: MonoTime) {
+        // The watch before the live state: everyone who needs both takes them in this order.
+        let mut watch = lock(&self.watch);
+        watch.in_flight(now, self.slots.iter().map(Slots::in_use));
+        let changes = watch.look(now, |target, from, to| {
+            surroundings(&lock(&self.live), target, (from, to))
+        });
+        drop(watch);
+        if changes.is_empty() {
+            return;
+        }
+        let streams: Vec<Arc<Stream>> = {
+            let live = lock(&self.live);
+            let streams = live.streams().iter();
+            streams.map(|one| Arc::clone(one.stream())).collect()
+        };
+        for change in changes {
+            if let Some(stream) = streams.get(change.stream) {
+                self.tell(stream, &change, now);
+            }
+        }
+    }
+
+    fn tell(&self, stream: &Arc<Stream>, change: &Change, at: MonoTime) {
+        let cause = change.cause.map_or(UNKNOWN, |cause| cause.name());
+        let (target, probe) = (&*stream.target, &*stream.probe);
+        let evidence = change.holds.then(|| {
+            change.began.as_ref().map_or_else(
+                || "requests are slow or fail, and nothing that is known says why".to_owned(),
+                evidence,
+            )
+        });
+        if let Some(evidence) = &evidence {
+            tracing::warn!(target = target, probe, cause, %evidence, "something is wrong");
+        } else {
+            tracing::info!(target = target, probe, cause, "a cause is over");
+        }
+        if let Some(events) = &self.events {
+            events.tell(Event::Diagnosis {
+                at,
+                stream: Arc::clone(stream),
+                cause,
+                evidence,
+            });
+        }
+    }
+}
+
+fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What is known of a target between two instants.
+fn surroundings(live: &Live, target: usize, span: (MonoTime, MonoTime)) -> Surroundings {
+    let Some(window) = live.server(target, span) else {
+        return Surroundings::default();
+    };
+    Surroundings {
+        server: ServerSide::from(&window),
+        build: Build::from(&window.info),
+        ..Surroundings::default()
+    }
+}
+
+/// The numbers of a diagnosis in one line.
+fn evidence(diagnosis: &Diagnosis) -> String {
+    let facts: Vec<String> = diagnosis.facts.iter().map(number).collect();
+    format!("{}: {}", diagnosis.confidence.name(), facts.join("; "))
+}
+
+fn number(fact: &Fact) -> String {
+    let unit = fact.unit.name();
+    let before = fact
+        .before
+        .map(|before| format!(" (before {before:.4}{unit})"))
+        .unwrap_or_default();
+    format!("{} {:.4}{unit}{before}", fact.what, fact.now)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::{Cause, Confidence, Unit};
+
+    #[test]
+    fn evidence_is_one_line_of_numbers() {
+        let fact = |what: &str, before| Fact {
+            what: what.to_owned(),
+            now: 4.0,
+            before,
+            unit: Unit::Seconds,
+        };
+        let diagnosis = Diagnosis {
+            cause: Cause::Queueing,
+            confidence: Confidence::Strong,
+            facts: vec![fact("a", Some(0.5)), fact("b", None)],
+        };
+        assert_eq!(
+            evidence(&diagnosis),
+            "strong: a 4.0000s (before 0.5000s); b 4.0000s"
+        );
+    }
+}
