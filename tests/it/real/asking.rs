@@ -126,7 +126,7 @@ pub(super) async fn ask_prompt(url: &str, question: &Question, prompt: Prompt) -
     let mut record = RequestRecord::due(0, stream, ids, now);
     record.timeline.slot_free = Some(now);
     let call = Call::new(record, prompt);
-    client.send(call, &Cancel::default()).await
+    *client.send(call, &Cancel::default()).await
 }
 
 /// Asks `question` of the server at `url`, and keeps its answer on the way.

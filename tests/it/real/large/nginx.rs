@@ -221,7 +221,7 @@ async fn ask(url: String, network: NetworkConfig) -> [RequestRecord; 2] {
             ..Prompt::default()
         };
         let call = Call::new(record, prompt);
-        client.send(call, &Cancel::default()).await
+        *client.send(call, &Cancel::default()).await
     };
     [send().await, send().await]
 }
