@@ -201,6 +201,21 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_documents_have_a_row_for_each() {
+        let page = include_str!("../../docs/diagnosis.md");
+        let rows: HashSet<&str> = page
+            .lines()
+            .filter_map(|line| line.strip_prefix("| `")?.split('`').next())
+            .collect();
+        for cause in Cause::ALL {
+            assert!(rows.contains(cause.name()), "{}", cause.name());
+        }
+        for confidence in [Confidence::Possible, Confidence::Likely, Confidence::Strong] {
+            assert!(rows.contains(confidence.name()), "{}", confidence.name());
+        }
+    }
+
+    #[test]
     fn all_are_listed_once_and_say_what_to_do_in_one_line() {
         let names: HashSet<&str> = Cause::ALL.iter().map(|cause| cause.name()).collect();
         assert_eq!(names.len(), Cause::ALL.len());
