@@ -1,22 +1,22 @@
 //! From the words for what is wanted to what a value looks like.
 //!
-//! The readers take more than a schema can say is right: ranges of durations and what other keys
-//! allow are theirs. What the schema refuses, they refuse too.
+//! It says less than the readers do: ranges of durations, and what other keys and files allow, are
+//! theirs.
 
 use serde_json::{Value, json};
 
 /// `50ms`, `1.5 h`.
-const DURATION: &str = r"^\s*[0-9]*\.?[0-9]+\s*(us|µs|ms|s|m|min|h|d)\s*$";
+const DURATION: &str = r"^\s*([0-9]+\.?[0-9]*|\.[0-9]+)\s*(us|µs|ms|s|m|min|h|d)\s*$";
 /// `0.2/s`, `12/min`.
-const RATE: &str = r"^\s*[0-9]*\.?[0-9]+\s*/(s|m|min|h|d)\s*$";
+const RATE: &str = r"^\s*([0-9]+\.?[0-9]*|\.[0-9]+)\s*/(s|m|min|h|d)\s*$";
 /// `50000`, `50k`.
-const COUNT: &str = r"^\s*[0-9]*\.?[0-9]+\s*[kMG]?\s*$";
+const COUNT: &str = r"^\s*([0-9]+\.?[0-9]*|\.[0-9]+)\s*[kMG]?\s*$";
 /// `100MB`, `64KiB`.
-const SIZE: &str = r"^\s*[0-9]*\.?[0-9]+\s*(B|[kK]B|[MGT]B|[KMGT]iB)\s*$";
+const SIZE: &str = r"^\s*([0-9]+\.?[0-9]*|\.[0-9]+)\s*(B|[kK]B|[MGT]B|[KMGT]iB)\s*$";
 /// `10%`.
-const PERCENTAGE: &str = r"^\s*[0-9]*\.?[0-9]+\s*%\s*$";
+const PERCENTAGE: &str = r"^\s*([0-9]+\.?[0-9]*|\.[0-9]+)\s*%\s*$";
 /// `500ms at p95`.
-const LIMIT: &str = r"^\s*[0-9]*\.?[0-9]+\s*(us|µs|ms|s|m|min|h|d)\s+at\s+p[0-9]*\.?[0-9]+\s*$";
+const LIMIT: &str = r"^\s*([0-9]+\.?[0-9]*|\.[0-9]+)\s*(us|µs|ms|s|m|min|h|d)\s+at\s+p([0-9]+\.?[0-9]*|\.[0-9]+)\s*$";
 const NAME: &str = r"^[A-Za-z0-9._-]{1,64}$";
 
 /// How phrases for values without a closed set of words begin.

@@ -11,4 +11,5 @@ mod nginx;
 mod outages;
 mod peers;
 mod phoenix;
+mod promtool;
 mod victoria;
