@@ -131,6 +131,8 @@ fn record(stream: &Arc<Stream>, n: u32) -> (Observed, ExportedSpan) {
     let observed = Observed {
         record,
         at_intended: None,
+        at_first_token: None,
+        at_end: None,
     };
     let unix_ns = STARTED + u64::from(n) * 1_000_000_000;
     (observed, ExportedSpan { ids, unix_ns })

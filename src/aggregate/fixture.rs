@@ -72,6 +72,8 @@ pub(crate) fn ok(stream: &Arc<Stream>, due: u64, tokens: &[u64]) -> Observed {
     Observed {
         record,
         at_intended: None,
+        at_first_token: None,
+        at_end: None,
     }
 }
 

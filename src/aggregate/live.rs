@@ -14,6 +14,7 @@ use super::slo::{ExactBounds, SloTotals};
 use super::totals::Totals;
 use super::window::{KEPT, Window, Windows};
 use crate::clock::MonoTime;
+use crate::measurement::server::{Scrape, ScrapeResult};
 use crate::measurement::{Observed, Sample, Slo, StallRule, Stream};
 
 /// Requests kept for the table of the last ones.
@@ -112,6 +113,8 @@ impl StreamLive {
 pub struct Live {
     streams: Vec<StreamLive>,
     servers: Vec<ServerHistory>,
+    /// What became of the last reading of each target's page.
+    results: Vec<Option<ScrapeResult>>,
     last: VecDeque<Arc<Observed>>,
     strays: u64,
     bounds: ExactBounds,
@@ -129,6 +132,7 @@ impl Live {
                 .map(|(stream, rules)| StreamLive::new(stream, rules, bounds.clone()))
                 .collect(),
             servers: vec![ServerHistory::new(PAGES_EVERY); targets],
+            results: vec![None; targets],
             last: VecDeque::with_capacity(LAST_REQUESTS),
             strays: 0,
             bounds,
@@ -165,6 +169,23 @@ impl Live {
             self.last.pop_front();
         }
         self.last.push_back(observed);
+    }
+
+    /// Takes the newest reading of a server's page.
+    pub fn scrape(&mut self, scrape: Scrape) {
+        if let Some(result) = self.results.get_mut(scrape.target_index) {
+            *result = Some(scrape.result);
+        }
+        if let Some(sample) = scrape.sample {
+            self.sample(sample);
+        }
+    }
+
+    /// What became of the last reading of each target's page, in the order of targets; `None`
+    /// before the first.
+    #[must_use]
+    pub fn scraped(&self) -> &[Option<ScrapeResult>] {
+        &self.results
     }
 
     /// Takes the newest state of a server.

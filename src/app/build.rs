@@ -36,14 +36,14 @@ use crate::config::{
 use crate::control::{Governor, Slots};
 use crate::load::workload::{Measure, Sources, Tokenizer, Workload};
 use crate::measurement::{Phase, RequestRecord, Slo, Stream, TraceIds};
-use crate::scrape::Poll;
+use crate::scrape::{PATHS, Poll};
 use crate::telemetry::SelfMetrics;
 use crate::transport::Connect;
 
 /// Records without a request in flight that wait, for a slot or to be joined; a full queue delays the next arrivals, visibly.
 const RECORDS: usize = 2048;
-/// Samples that wait to be joined.
-const SAMPLES: usize = 256;
+/// Readings of pages that wait to be joined.
+const SCRAPES: usize = 256;
 /// A sample is used up to this many intervals after it was taken.
 const SAMPLE_INTERVALS: u32 = 3;
 /// Samples kept of one target at most.
@@ -152,7 +152,7 @@ impl App {
             dispatches,
             feeds,
             records: records_in,
-            samples: mpsc::channel(SAMPLES),
+            scrapes: mpsc::channel(SCRAPES),
             exporters,
             otlp,
             live: Arc::clone(&join.live),
@@ -468,23 +468,35 @@ pub(super) fn poll(
     target: &TargetConfig,
     (asking, own): (Asking, &SelfMetrics),
 ) -> anyhow::Result<Option<Poll>> {
-    let (page, headers) = match &target.server_metrics {
+    let (fetch, urls, headers) = match &target.server_metrics {
         ServerMetrics::Off => return Ok(None),
         ServerMetrics::Auto => {
-            let at = (&target.urls[0], "/metrics");
-            (page_at(target, at, asking)?, headers(target)?)
+            let pages = PATHS
+                .iter()
+                .map(|path| page_at(target, (&target.urls[0], path), asking))
+                .collect::<anyhow::Result<Vec<_>>>()?;
+            let fetch = pages.first().context("a page has a path")?.fetch.clone();
+            let urls = pages.into_iter().map(|page| page.url).collect();
+            (fetch, urls, headers(target)?)
         }
         // Another host may not see the target's credentials.
-        ServerMetrics::Url(url) => (page_elsewhere(target, url, asking)?, HeaderMap::new()),
+        ServerMetrics::Url(url) => {
+            let page = page_elsewhere(target, url, asking)?;
+            // Some answer at the same path with a slash only.
+            let slashed = (!url.contains('?') && !url.ends_with('/')).then(|| format!("{url}/"));
+            let urls = std::iter::once(page.url).chain(slashed).collect();
+            (page.fetch, urls, HeaderMap::new())
+        }
     };
     Ok(Some(Poll {
         target_index,
         target: target.name.clone(),
-        url: page.url,
+        urls,
+        model: target.model.clone(),
         headers,
         every: target.server_metrics_every,
         anchor: asking.anchor,
-        fetch: page.fetch,
+        fetch,
         own: own.clone(),
     }))
 }

@@ -8,12 +8,13 @@ use super::aside::{ASIDE, Asking};
 use super::build::{fresh_ids, poll, unseeded, unseeded_file};
 use super::discover::{DiscoverError, served};
 use super::feed::{Feed, FileReader, Timing};
+use super::recognise::{Recognised, recognise};
 use super::streams::{StreamPlan, loops, streams};
 use super::tokenizers::{load, load_all, measure, recount};
 use crate::aggregate::{SampleRing, slo};
 use crate::client::{Call, Cancel, Client};
-use crate::clock::TimeAnchor;
-use crate::config::{Config, PromptFile};
+use crate::clock::{MonoTime, TimeAnchor};
+use crate::config::{Config, PromptFile, TargetConfig};
 use crate::export::record::{RecordOptions, to_json_line};
 use crate::load::workload::{Measure, Prompt, Workload};
 use crate::measurement::{LengthMode, Observed, Outcome, RequestRecord, Sample, Slo, StallRule};
@@ -25,6 +26,8 @@ use crate::transport::Connect;
 pub struct Checked {
     /// What is wrong with the model's name, if the server lists its models.
     pub model: Option<DiscoverError>,
+    /// What its metrics page showed, if one is to be read.
+    pub server: Option<Recognised>,
     /// One request to each of its addresses, in their order.
     pub requests: Vec<CheckedRequest>,
 }
@@ -120,30 +123,18 @@ pub async fn check_target(
     let page = poll(target_index, target, (asking, &own))?;
     let look = async {
         match &page {
-            Some(page) => page.once().await,
+            Some(page) => Some(page.once().await),
             None => None,
         }
     };
     // A server that is silent on both costs the time of one.
-    let (served, sample) = tokio::join!(served(target, asking), look);
-    let model = match served {
-        Ok(name) => {
-            for (plan, name) in plans.iter().zip(std::iter::repeat(name)) {
-                if let Some(name) = name {
-                    plan.stream.model.get_or_init(|| name.into());
-                }
-            }
-            None
-        }
-        // Many gateways list nothing; the request itself says whether the model is there.
-        Err(DiscoverError::Fetch { .. } | DiscoverError::NoList { .. })
-            if target.model.is_some() =>
-        {
-            None
-        }
-        Err(error) => Some(error),
+    let (names, scrape) = tokio::join!(served(target, asking), look);
+    let page = match &scrape {
+        Some(scrape) => Some(recognise(target, asking, scrape).await),
+        None => None,
     };
-    let ring = ring_of(sample);
+    let model = model(target, names, &plans);
+    let ring = ring_of(scrape.and_then(|scrape| scrape.sample));
     let mut requests = Vec::new();
     for (plan, client) in plans.iter().zip(&clients) {
         let tokenizer = tokenizer.as_ref();
@@ -168,7 +159,37 @@ pub async fn check_target(
             refuses_length,
         });
     }
-    Ok(Some(Checked { model, requests }))
+    Ok(Some(Checked {
+        model,
+        server: page,
+        requests,
+    }))
+}
+
+/// What is wrong with the model of `target`, which told its `names`; they become known to the
+/// streams of `plans`.
+fn model(
+    target: &TargetConfig,
+    names: Result<Option<String>, DiscoverError>,
+    plans: &[&StreamPlan<'_>],
+) -> Option<DiscoverError> {
+    match names {
+        Ok(name) => {
+            for (plan, name) in plans.iter().zip(std::iter::repeat(name)) {
+                if let Some(name) = name {
+                    plan.stream.model.get_or_init(|| name.into());
+                }
+            }
+            None
+        }
+        // Many gateways list nothing; the request itself says whether the model is there.
+        Err(DiscoverError::Fetch { .. } | DiscoverError::NoList { .. })
+            if target.model.is_some() =>
+        {
+            None
+        }
+        Err(error) => Some(error),
+    }
 }
 
 /// What was read before the requests.
@@ -216,9 +237,12 @@ async fn ask(
     record.timeline.slot_free = Some(now);
     let call = Call::new(record, prompt);
     let record = *client.send(call, &Cancel::default()).await;
+    let then = |at: Option<MonoTime>| ring.at(at?, ASIDE);
     Observed {
+        at_intended: then(Some(now)),
+        at_first_token: then(record.timeline.first_token),
+        at_end: then(record.timeline.end),
         record,
-        at_intended: ring.at(now, ASIDE),
     }
 }
 

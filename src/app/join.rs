@@ -12,11 +12,13 @@ use super::diagnosis::Diagnosing;
 use super::ledger::Ledger;
 use super::tokenizers::{Tokenizers, recount};
 use crate::aggregate::{ExportedSpan, Kept, Live, Reach, SampleRing, Summary, SummaryBuilder};
+use crate::clock::MonoTime;
 use crate::clock::TimeAnchor;
 use crate::config::TraceSampling;
 use crate::export::offer;
 use crate::export::otlp::{Event, Events};
-use crate::measurement::{Observed, RequestRecord, Sample};
+use crate::measurement::server::Scrape;
+use crate::measurement::{Observed, RequestRecord, StateAt};
 use crate::telemetry::ExportCounters;
 
 /// How often windows are looked at.
@@ -88,15 +90,15 @@ impl Join {
     pub(super) async fn run(
         mut self,
         mut records: mpsc::Receiver<RequestRecord>,
-        mut samples: mpsc::Receiver<Sample>,
+        mut scrapes: mpsc::Receiver<Scrape>,
     ) -> Option<Summary> {
         let mut ticks = interval(TICK);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
         loop {
-            // Samples first: a page read before an arrival was due must be known by then.
+            // Pages first: a page read before an arrival was due must be known by then.
             tokio::select! {
                 biased;
-                Some(sample) = samples.recv() => self.sample(sample),
+                Some(scrape) = scrapes.recv() => self.scrape(scrape),
                 record = records.recv() => match record {
                     Some(record) => self.record(record).await,
                     None => break,
@@ -108,23 +110,30 @@ impl Join {
         self.summary.map(SummaryBuilder::finish)
     }
 
-    fn sample(&mut self, sample: Sample) {
-        if let Some(known) = self.known.get_mut(sample.target_index) {
-            known.ring.push(&sample);
+    fn scrape(&mut self, scrape: Scrape) {
+        if let Some(sample) = &scrape.sample
+            && let Some(known) = self.known.get_mut(sample.target_index)
+        {
+            known.ring.push(sample);
         }
-        self.live().sample(sample);
+        self.live().scrape(scrape);
+    }
+
+    /// What the target of `record` said of itself last at the instant `at`.
+    fn state(&self, record: &RequestRecord, at: Option<MonoTime>) -> Option<StateAt> {
+        let known = self.known.get(record.stream.target_index)?;
+        known.ring.at(at?, known.max_age)
     }
 
     async fn record(&mut self, mut record: RequestRecord) {
         let tokenizer = self.tokenizers.get(record.stream.target_index);
         recount(tokenizer.and_then(Option::as_deref), &mut record);
-        let at_intended = self
-            .known
-            .get(record.stream.target_index)
-            .and_then(|known| known.ring.at(record.timeline.intended, known.max_age));
+        let time = &record.timeline;
         let observed = Arc::new(Observed {
+            at_intended: self.state(&record, Some(time.intended)),
+            at_first_token: self.state(&record, time.first_token),
+            at_end: self.state(&record, time.end),
             record,
-            at_intended,
         });
         if let Some(summary) = &mut self.summary {
             summary.observe(&observed);

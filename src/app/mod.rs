@@ -17,6 +17,7 @@ mod gauges;
 mod join;
 mod lanes;
 mod ledger;
+mod recognise;
 mod run;
 mod runtimes;
 pub mod simulate;
@@ -27,6 +28,7 @@ pub use build::draw_seed;
 pub use check::{Checked, CheckedRequest, check_files, check_target};
 pub use discover::{DiscoverError, ask_model};
 pub use feed::{FileReport, Look, UnusableFile, look};
+pub use recognise::Recognised;
 pub use run::RunReport;
 pub use runtimes::Runtimes;
 pub use streams::UnusableTarget;
@@ -47,7 +49,8 @@ use crate::aggregate::Live;
 use crate::clock::TimeAnchor;
 use crate::config::Config;
 use crate::control::Slots;
-use crate::measurement::{RequestRecord, Sample, Stream};
+use crate::measurement::server::Scrape;
+use crate::measurement::{RequestRecord, Stream};
 use crate::scrape::Poll;
 use crate::telemetry::SelfMetrics;
 use crate::transport::{Connect, TcpConnect};
@@ -113,7 +116,7 @@ pub struct App {
     tallies: Vec<Arc<Tally>>,
     join: Join,
     records: mpsc::Receiver<RequestRecord>,
-    samples: (mpsc::Sender<Sample>, mpsc::Receiver<Sample>),
+    scrapes: (mpsc::Sender<Scrape>, mpsc::Receiver<Scrape>),
     polls: Vec<Poll>,
     exporters: Vec<ExporterTask>,
     otlp: Otlp,

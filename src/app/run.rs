@@ -143,12 +143,12 @@ impl App {
         for dispatch in self.dispatches {
             dispatches.spawn_on(dispatch.run(), &self.measuring);
         }
-        let (samples, samples_in) = self.samples;
+        let (scrapes, scrapes_in) = self.scrapes;
         for poll in self.polls {
-            let (samples, stop) = (samples.clone(), stop.clone());
+            let (scrapes, stop) = (scrapes.clone(), stop.clone());
             self.other.spawn(async move {
                 tokio::select! {
-                    () = poll.run(samples) => {}
+                    () = poll.run(scrapes) => {}
                     () = stop.stopped() => {}
                 }
             });
@@ -173,7 +173,7 @@ impl App {
             })
             .chain(otlp)
             .collect();
-        let join = self.other.spawn(self.join.run(self.records, samples_in));
+        let join = self.other.spawn(self.join.run(self.records, scrapes_in));
         Tasks {
             dispatches,
             join,

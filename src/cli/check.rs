@@ -7,10 +7,11 @@ use std::path::{Path, PathBuf};
 use futures_util::{StreamExt, stream};
 
 use super::{Exit, Output, print, say, usage};
-use crate::app::{Checked, CheckedRequest, check_target, tcp};
+use crate::app::{Checked, CheckedRequest, Recognised, check_target, tcp};
 use crate::clock::TimeAnchor;
 use crate::config::{self, Config};
 use crate::measurement::Outcome;
+use crate::measurement::server::ScrapeResult;
 use crate::report::{
     Budget, Colour, ObjectiveRow, PlanRow, hint, objectives_line, objectives_table, plan_table,
     waterfall,
@@ -81,6 +82,11 @@ async fn check_all(config: &Config, output: Output) -> anyhow::Result<Exit> {
                 Output::Json => print(&request.json_line(anchor))?,
             }
         }
+        if output == Output::Text
+            && let Some(server) = &checked.server
+        {
+            print(&recognised(server))?;
+        }
         for problem in problems(config, index, &checked) {
             say(&problem);
             exit = Exit::Failed;
@@ -98,6 +104,30 @@ fn colour() -> Colour {
     } else {
         Colour::Off
     }
+}
+
+/// Which engine a server is, and what it does not say.
+fn recognised(server: &Recognised) -> String {
+    let engine = match (server.engine, &server.version) {
+        (Some(engine), Some(version)) => format!("{} {version}", engine.name()),
+        (Some(engine), None) => engine.name().to_owned(),
+        (None, _) => "of no known engine".to_owned(),
+    };
+    let page = match server.result {
+        ScrapeResult::Ok => "its metrics page is read".to_owned(),
+        other => format!("its metrics page is not read: `{}`", other.name()),
+    };
+    let mut lines = vec![format!("server: {engine}; {page}")];
+    if !server.lacks.is_empty() {
+        lines.push(format!("  not on its page: {}", server.lacks.join(", ")));
+    }
+    if !server.never.is_empty() {
+        lines.push(format!(
+            "  never published by it: {}",
+            server.never.join(", ")
+        ));
+    }
+    lines.join("\n")
 }
 
 /// What is wrong with a target, in the form of configuration problems.

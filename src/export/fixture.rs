@@ -85,6 +85,8 @@ fn with_state(record: RequestRecord) -> Observed {
             prefix_hit_rate: None,
             age_ms: 180.5,
         }),
+        at_first_token: None,
+        at_end: None,
     }
 }
 
@@ -134,6 +136,8 @@ pub(super) fn refused() -> Observed {
     Observed {
         record,
         at_intended: None,
+        at_first_token: None,
+        at_end: None,
     }
 }
 
@@ -158,6 +162,8 @@ pub(super) fn no_connection() -> Observed {
     Observed {
         record,
         at_intended: None,
+        at_first_token: None,
+        at_end: None,
     }
 }
 

@@ -150,9 +150,7 @@ struct Tokens {
 #[derive(Serialize)]
 struct Server {
     intended: Option<State>,
-    /// Not joined in this version.
     first_token: Option<State>,
-    /// Not joined in this version.
     end: Option<State>,
 }
 
@@ -160,7 +158,9 @@ struct Server {
 struct State {
     running: Option<f64>,
     waiting: Option<f64>,
+    swapped: Option<f64>,
     kv_usage: Option<f64>,
+    prefix_hit_rate: Option<f64>,
     age_ms: f64,
 }
 
@@ -220,8 +220,8 @@ impl<'a> Line<'a> {
             certificate_expiry_unix: record.certificate_expiry,
             server: Server {
                 intended: observed.at_intended.map(State::from),
-                first_token: None,
-                end: None,
+                first_token: observed.at_first_token.map(State::from),
+                end: observed.at_end.map(State::from),
             },
             gpu: None,
             phase: record.phase.as_ref().map(|phase| &*phase.name),
@@ -316,7 +316,9 @@ impl From<StateAt> for State {
         Self {
             running: state.running,
             waiting: state.waiting,
+            swapped: state.swapped,
             kv_usage: state.kv_usage,
+            prefix_hit_rate: state.prefix_hit_rate,
             // It was multiplied from seconds: nanoseconds are real, the rest is noise.
             age_ms: (state.age_ms * 1e6).round() / 1e6,
         }
@@ -350,7 +352,7 @@ mod tests {
 "service_time_ms":43.0,"response_time_ms":45.25,
 "tokens":{"input":130,"output":5,"reasoning":1,"cached":0,"source":"usage","requested_input":128,"requested_output":64,"requested_cached":null},
 "chunks":4,"choices":null,"bytes":31244,"outcome":"ok","http_status":200,"finish_reason":"length","error":null,"certificate_expiry_unix":null,
-"server":{"intended":{"running":3.0,"waiting":0.0,"kv_usage":0.41,"age_ms":180.5},"first_token":null,"end":null},"gpu":null,"phase":null,"phase_kind":"profiling"}"#,
+"server":{"intended":{"running":3.0,"waiting":0.0,"swapped":null,"kv_usage":0.41,"prefix_hit_rate":null,"age_ms":180.5},"first_token":null,"end":null},"gpu":null,"phase":null,"phase_kind":"profiling"}"#,
         );
     }
 
@@ -407,7 +409,7 @@ mod tests {
 "service_time_ms":320.1,"response_time_ms":320.1,
 "tokens":{"input":130,"output":64,"reasoning":null,"cached":null,"source":"usage","requested_input":128,"requested_output":64,"requested_cached":null},
 "chunks":0,"choices":null,"bytes":812,"outcome":"ok","http_status":200,"finish_reason":"stop","error":null,"certificate_expiry_unix":null,
-"server":{"intended":{"running":3.0,"waiting":0.0,"kv_usage":0.41,"age_ms":180.5},"first_token":null,"end":null},"gpu":null,"phase":null,"phase_kind":"profiling"}"#,
+"server":{"intended":{"running":3.0,"waiting":0.0,"swapped":null,"kv_usage":0.41,"prefix_hit_rate":null,"age_ms":180.5},"first_token":null,"end":null},"gpu":null,"phase":null,"phase_kind":"profiling"}"#,
         );
     }
 
@@ -486,7 +488,7 @@ mod tests {
         };
         let line = to_json_line(&observed, &wall(), options);
         assert!(
-            line.contains(r#""kv_usage":null,"age_ms":180.3001}"#),
+            line.contains(r#""kv_usage":null,"prefix_hit_rate":null,"age_ms":180.3001}"#),
             "{line}"
         );
     }

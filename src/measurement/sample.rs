@@ -132,4 +132,8 @@ pub struct Observed {
     /// The last good sample at or before the intended instant; `None` if there was none, or
     /// it was older than three scrape intervals.
     pub at_intended: Option<StateAt>,
+    /// The same of its first token.
+    pub at_first_token: Option<StateAt>,
+    /// The same of its end.
+    pub at_end: Option<StateAt>,
 }

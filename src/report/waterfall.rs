@@ -354,6 +354,8 @@ mod tests {
                 prefix_hit_rate: None,
                 age_ms: 1_800.0,
             }),
+            at_first_token: None,
+            at_end: None,
         };
         insta::assert_snapshot!(waterfall(&observed, STALL, Colour::Off), @r"
         qwen-prod · http://vllm.svc:8000 · tiny · chat · probe short-chat · cold · new connection
@@ -392,6 +394,8 @@ mod tests {
         let observed = Observed {
             record,
             at_intended: None,
+            at_first_token: None,
+            at_end: None,
         };
         insta::assert_snapshot!(waterfall(&observed, STALL, Colour::Off), @r"
         qwen-prod · http://vllm.svc:8000 · tiny · chat · probe short-chat · cold · no connection
@@ -426,6 +430,8 @@ mod tests {
         let observed = Observed {
             record,
             at_intended: None,
+            at_first_token: None,
+            at_end: None,
         };
         let text = waterfall(&observed, STALL, Colour::Off);
         let row = text.lines().find(|line| line.contains("rest of the body"));
@@ -440,6 +446,8 @@ mod tests {
         let observed = Observed {
             record: answered(),
             at_intended: None,
+            at_first_token: None,
+            at_end: None,
         };
         assert!(!waterfall(&observed, STALL, Colour::Off).contains('\u{1b}'));
         assert!(waterfall(&observed, STALL, Colour::Ansi).contains("\u{1b}[32m✓ ok"));

@@ -4,10 +4,14 @@
 //! |---|---|---|---|
 //! | `scrape` | `Scraper` | poll server `/metrics`, DCGM, NVML into `Sample`s | interpret them |
 
+mod detect;
+mod engine;
 mod page;
 mod poll;
-mod roles;
+mod read;
 
-pub use page::{Labels, Line, Lines, MAX_LINE, MAX_LINES};
-pub use poll::Poll;
-pub use roles::{Engine, PageState, read_state};
+pub use detect::{Detected, Said, detect, version_path};
+pub use engine::publishes;
+pub use page::{Exemplar, Item, Labels, Line, Lines, MAX_LINE, MAX_LINES, Type};
+pub use poll::{PATHS, Poll};
+pub use read::{PageRead, read_page};

@@ -21,6 +21,8 @@ fn span(record: RequestRecord) -> SpanData {
     let observed = Observed {
         record,
         at_intended: None,
+        at_first_token: None,
+        at_end: None,
     };
     to_span(&observed, &TimeAnchor::start().wall(), &rules)
 }

@@ -125,6 +125,8 @@ fn live(all: &[Known]) -> Live {
         let observed = Observed {
             record,
             at_intended: None,
+            at_first_token: None,
+            at_end: None,
         };
         live.observe(Arc::new(observed), Some(span));
     };

@@ -2,7 +2,9 @@
 
 use std::fmt::Write;
 
-use tokencanary::scrape::{Line, Lines, MAX_LINES, read_state};
+use tokencanary::measurement::ServerState;
+use tokencanary::measurement::server::{CounterRole, GaugeRole, HistogramRole};
+use tokencanary::scrape::{Item, Line, Lines, MAX_LINE, MAX_LINES, read_page};
 
 /// All that holds for every page.
 pub(crate) fn holds(bytes: &[u8]) {
@@ -16,6 +18,7 @@ pub(crate) fn holds(bytes: &[u8]) {
     for sample in &samples {
         reads_back(sample);
     }
+    items_hold_the_samples(page, &samples);
     state_is_sound(page, bad);
 }
 
@@ -31,9 +34,9 @@ fn read(page: &str) -> (Vec<Sample>, u64) {
 fn owned(line: &Line<'_>) -> Sample {
     let labels = line.labels.iter();
     (
-        line.name.to_owned(),
+        line.name.clone().into_owned(),
         labels
-            .map(|(k, v)| (k.to_owned(), v.into_owned()))
+            .map(|(k, v)| (k.into_owned(), v.into_owned()))
             .collect(),
         line.value.to_bits(),
     )
@@ -51,18 +54,26 @@ fn lines_stand_alone(page: &str, samples: &[Sample], bad: u64) {
     assert_eq!((&alone.0[..], alone.1), (samples, bad));
 }
 
+/// A text in quotes.
+fn quoted(text: &str) -> String {
+    let text = text.replace('\\', "\\\\").replace('"', "\\\"");
+    format!("\"{}\"", text.replace('\n', "\\n"))
+}
+
 /// A sample that is written out reads back the same.
 fn reads_back(sample: &Sample) {
     let (name, labels, bits) = sample;
-    let mut line = format!("{name}{{");
+    let mut line = format!("{{{},", quoted(name));
     for (label, value) in labels {
-        let value = value.replace('\\', "\\\\").replace('"', "\\\"");
-        let value = value.replace('\n', "\\n");
-        write!(line, "{label}=\"{value}\",").expect("a text takes all");
+        write!(line, "{}={},", quoted(label), quoted(value)).expect("a text takes all");
     }
     let value = f64::from_bits(*bits);
     write!(line, "}} {value:?}").expect("a text takes all");
     let (back, bad) = read(&line);
+    // Quotes and escapes may have made it too long.
+    if line.len() > MAX_LINE {
+        return;
+    }
     assert_eq!(bad, 0, "{line}");
     let [(back_name, back_labels, back_bits)] = &back[..] else {
         panic!("{} samples in {line}", back.len());
@@ -75,21 +86,44 @@ fn reads_back(sample: &Sample) {
     );
 }
 
-/// Loads are amounts, shares are shares.
+/// The samples are those of all that the lines say, and each is said once.
+fn items_hold_the_samples(page: &str, samples: &[Sample]) {
+    let mut lines = Lines::new(page);
+    let mut found = Vec::new();
+    while let Some(item) = lines.item() {
+        if let Item::Sample(line) = item {
+            found.push(owned(&line));
+        }
+    }
+    assert_eq!(found, samples);
+}
+
+/// Loads are amounts, shares are shares, and buckets grow.
 fn state_is_sound(page: &str, bad: u64) {
-    let read = read_state(page);
-    assert_eq!(read.bad_lines, bad);
-    let state = read.state;
-    for amount in [state.running, state.waiting].into_iter().flatten() {
-        assert!(amount >= 0.0, "{amount}");
-    }
-    if let Some(share) = state.kv_usage {
-        assert!((0.0..=1.0).contains(&share), "{share}");
-    }
-    if !read.recognised() {
-        assert_eq!(
-            (state.running, state.waiting, state.kv_usage),
-            (None, None, None)
-        );
+    for model in [None, Some("m")] {
+        let read = read_page(page, model);
+        assert_eq!(read.page.bad_lines, bad);
+        for role in GaugeRole::ALL {
+            if let Some(value) = read.state.get(role) {
+                assert!(value >= 0.0, "{}: {value}", role.name());
+                assert!(!role.is_share() || value <= 1.0, "{}: {value}", role.name());
+            }
+        }
+        let totals = &read.page.totals;
+        for role in CounterRole::ALL {
+            assert!(totals.counter(role).is_none_or(|value| value >= 0.0));
+        }
+        for role in HistogramRole::ALL {
+            let Some(histogram) = totals.histogram(role) else {
+                continue;
+            };
+            assert_eq!(histogram.bounds.len(), histogram.below.len());
+            assert!(histogram.bounds.is_sorted() && histogram.below.is_sorted());
+            let most = histogram.below.last().copied().unwrap_or_default();
+            assert!(most <= histogram.count, "{most} of {}", histogram.count);
+        }
+        if read.engine().is_none() {
+            assert_eq!(read.state, ServerState::default());
+        }
     }
 }
