@@ -46,6 +46,7 @@ use self::exporters::{ExporterTask, Otlp};
 use self::feed::{FeedTask, Tally};
 use self::join::Join;
 use crate::aggregate::Live;
+use crate::analysis::Watch;
 use crate::clock::TimeAnchor;
 use crate::config::Config;
 use crate::control::Slots;
@@ -137,5 +138,15 @@ impl App {
     #[must_use]
     pub fn live(&self) -> Arc<Mutex<Live>> {
         Arc::clone(&self.live)
+    }
+    /// What is wrong with each stream, likewise.
+    #[must_use]
+    pub fn watch(&self) -> Arc<Mutex<Watch>> {
+        Arc::clone(&self.join.diagnosing.watch)
+    }
+    /// Takes what servers' pages say, for whoever reads them in another way.
+    #[must_use]
+    pub fn scrapes(&self) -> mpsc::Sender<Scrape> {
+        self.scrapes.0.clone()
     }
 }

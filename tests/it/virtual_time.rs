@@ -1,6 +1,7 @@
 //! The whole pipeline against the simulator over an in-memory pipe, with a paused clock: times
 //! are exact, and minutes pass in milliseconds.
 
+mod causes;
 mod conservation;
 mod exactness;
 mod files;

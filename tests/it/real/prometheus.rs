@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use tokencanary::aggregate::{ExportedSpan, Live, StreamRules};
+use tokencanary::analysis::Watch;
 use tokencanary::clock::{MonoTime, TimeAnchor};
 use tokencanary::config::DEFAULT_STALL;
 use tokencanary::export::catalog;

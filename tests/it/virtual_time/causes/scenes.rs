@@ -1,0 +1,235 @@
+//! What is provoked, and how.
+
+use std::time::Duration;
+
+use tokencanary::analysis::Cause;
+use tokencanary::clock::MonoTime;
+use tokencanary::simulator::{Fault, FaultKind, Profile};
+
+/// One provocation, or a near miss.
+pub(super) struct Scene {
+    pub(super) name: &'static str,
+    /// What has to be found; `None`: nothing may be.
+    pub(super) cause: Option<Cause>,
+    /// What may be found beside it, since it follows.
+    with: &'static [Cause],
+    pub(super) config: &'static str,
+    pub(super) profile: Profile,
+    /// What holds all the time.
+    always: Vec<FaultKind>,
+    /// What begins when the healthy time is over.
+    then: Vec<FaultKind>,
+}
+
+/// Two short questions a second.
+const CHAT: &str = "
+targets: [{ name: sim, url: 'http://sim', model: sim/canary-0.6b }]
+probes:
+  - name: chat
+    targets: [sim]
+    when_full: wait
+    arrivals: { process: poisson, rate: 2/s }
+    limits: { first_token: 10s, total: 60s }
+    workload: { synthetic: { input_tokens: 128, output_tokens: 16 } }
+governor: { in_flight: 64 }
+";
+/// The same with limits of objectives.
+const LIMITED: &str = "
+targets: [{ name: sim, url: 'http://sim', model: sim/canary-0.6b }]
+probes:
+  - name: chat
+    targets: [sim]
+    when_full: wait
+    arrivals: { process: constant, rate: 1/s }
+    slo: { ttft: 300ms, itl: 6ms }
+    workload: { synthetic: { input_tokens: 256, output_tokens: 32 } }
+governor: { in_flight: 64 }
+";
+/// Questions that begin alike.
+const SHARED: &str = "
+targets: [{ name: sim, url: 'http://sim', model: sim/canary-0.6b }]
+probes:
+  - name: chat
+    targets: [sim]
+    when_full: wait
+    arrivals: { process: poisson, rate: 2/s }
+    workload: { synthetic: { input_tokens: 1024, output_tokens: 16 }, cache: warm }
+governor: { in_flight: 64 }
+";
+/// More questions than one at a time can be answered.
+const BUSY: &str = "
+targets: [{ name: sim, url: 'http://sim', model: sim/canary-0.6b }]
+probes:
+  - name: chat
+    targets: [sim]
+    when_full: wait
+    arrivals: { process: poisson, rate: 8/s }
+    workload: { synthetic: { input_tokens: 128, output_tokens: 16 } }
+governor: { in_flight: 1000 }
+";
+
+const fn load(rate: f64, input_tokens: u32, output_tokens: u32) -> FaultKind {
+    FaultKind::Load {
+        rate,
+        input_tokens,
+        output_tokens,
+    }
+}
+
+impl Scene {
+    fn new(name: &'static str, cause: Option<Cause>, then: FaultKind) -> Self {
+        Self {
+            name,
+            cause,
+            with: &[],
+            config: CHAT,
+            profile: Profile::demo(),
+            always: Vec::new(),
+            then: vec![then],
+        }
+    }
+
+    fn of(cause: Cause, then: FaultKind) -> Self {
+        Self::new(cause.name(), Some(cause), then)
+    }
+
+    fn near(name: &'static str, then: FaultKind) -> Self {
+        Self::new(name, None, then)
+    }
+
+    const fn with(mut self, causes: &'static [Cause]) -> Self {
+        self.with = causes;
+        self
+    }
+
+    const fn config(mut self, config: &'static str) -> Self {
+        self.config = config;
+        self
+    }
+
+    const fn profile(mut self, profile: Profile) -> Self {
+        self.profile = profile;
+        self
+    }
+
+    fn always(mut self, kind: FaultKind) -> Self {
+        self.always.push(kind);
+        self
+    }
+
+    pub(super) fn allows(&self, cause: Cause) -> bool {
+        self.cause == Some(cause) || self.with.contains(&cause)
+    }
+
+    /// Its faults, if the healthy time ends after `well`.
+    pub(super) fn faults(&self, well: Duration) -> Vec<Fault> {
+        let fault = |kind: &FaultKind, from| Fault {
+            kind: kind.clone(),
+            from,
+            lasts: Duration::from_hours(1),
+        };
+        let always = self.always.iter().map(|kind| fault(kind, MonoTime::ZERO));
+        let then = self
+            .then
+            .iter()
+            .map(|kind| fault(kind, MonoTime::ZERO + well));
+        always.chain(then).collect()
+    }
+}
+
+/// An engine of few places.
+fn narrow() -> Profile {
+    Profile {
+        max_running: 8,
+        ..Profile::demo()
+    }
+}
+
+/// Every provocation, and a near miss of each.
+pub(super) fn scenes() -> Vec<Scene> {
+    let mut all = inside();
+    all.extend(around());
+    all
+}
+
+/// In the engine.
+fn inside() -> Vec<Scene> {
+    let none = FaultKind::SlowPrefill { factor: 1.0 };
+    let long = load(4.0, 1000, 200);
+    let growing = load(6.0, 50, 400);
+    vec![
+        Scene::of(Cause::Queueing, load(20.0, 100, 50))
+            .with(&[Cause::DecodeBound])
+            .profile(narrow()),
+        Scene::near("a few more users", load(1.0, 100, 20)).profile(narrow()),
+        Scene::of(Cause::KvCachePressure, FaultKind::ShrinkKv { share: 0.12 })
+            .with(&[Cause::Preemption])
+            .always(long.clone()),
+        Scene::near("a smaller cache", FaultKind::ShrinkKv { share: 0.8 }).always(long),
+        Scene::of(Cause::NoRoomForCache, none.clone())
+            .with(&[Cause::Preemption])
+            .config(LIMITED)
+            .profile(Profile {
+                kv_blocks: 100,
+                ..Profile::demo()
+            })
+            .always(load(4.0, 400, 100)),
+        Scene::of(Cause::Preemption, FaultKind::ShrinkKv { share: 0.14 })
+            .with(&[Cause::KvCachePressure])
+            .always(growing.clone()),
+        Scene::near("room to grow", FaultKind::ShrinkKv { share: 0.6 }).always(growing),
+        Scene::of(Cause::PrefillBound, FaultKind::SlowPrefill { factor: 2.5 }),
+        Scene::near(
+            "a little slower prefill",
+            FaultKind::SlowPrefill { factor: 1.05 },
+        ),
+        Scene::of(Cause::DecodeBound, FaultKind::SlowDecode { factor: 2.0 }),
+        Scene::near(
+            "a little slower decode",
+            FaultKind::SlowDecode { factor: 1.05 },
+        ),
+        Scene::of(Cause::SlowAlone, none.clone()).config(LIMITED),
+        Scene::near("nothing at all", none),
+        Scene::of(Cause::PrefixCacheLoss, FaultKind::FlushPrefixCache)
+            .with(&[Cause::PrefillBound])
+            .config(SHARED),
+        Scene::near("a cache that is not used", FaultKind::FlushPrefixCache),
+    ]
+}
+
+/// Around it.
+fn around() -> Vec<Scene> {
+    let ms = Duration::from_millis;
+    vec![
+        Scene::of(Cause::Network, FaultKind::GatewayDelay { delay: ms(200) }),
+        Scene::near("a short way", FaultKind::GatewayDelay { delay: ms(5) }),
+        Scene::of(Cause::BufferingProxy, FaultKind::Buffer),
+        Scene::of(Cause::HungEngine, FaultKind::Hang),
+        Scene::of(
+            Cause::ModelChange,
+            FaultKind::ModelChange {
+                model: Some("other".to_owned()),
+                version: Some("9.9.9".to_owned()),
+                factor: 2.0,
+            },
+        ),
+        Scene::near(
+            "another model as fast",
+            FaultKind::ModelChange {
+                model: Some("other".to_owned()),
+                version: None,
+                factor: 1.0,
+            },
+        ),
+        Scene::of(
+            Cause::FrontendBound,
+            FaultKind::FrontendLimit { requests: 1 },
+        )
+        .config(BUSY),
+        Scene::near(
+            "a limit that is wide",
+            FaultKind::FrontendLimit { requests: 50 },
+        )
+        .config(BUSY),
+    ]
+}
