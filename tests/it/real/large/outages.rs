@@ -12,6 +12,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 use super::super::collector::Rotel;
 use super::victoria::{value, victoria_on};
 use crate::process::outage::{Canary, Ended, Setting};
+use crate::process::setting::shows_tokens;
 use crate::program::{Program, free_address, scratch, tell};
 use crate::receiver::Receiver;
 
@@ -66,7 +67,7 @@ async fn most_memory(program: &Program, until: Instant) -> u64 {
 
 /// Milliseconds at `pointer` of all good requests, ascending.
 fn values(ended: &Ended, pointer: &str) -> Vec<f64> {
-    let good = ended.records.iter().filter(|one| one["outcome"] == "ok");
+    let good = ended.records.iter().filter(|one| shows_tokens(one));
     let mut values: Vec<f64> = good
         .filter_map(|record| record.pointer(pointer)?.as_f64())
         .collect();
