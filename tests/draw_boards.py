@@ -36,7 +36,7 @@ def number(value, places=3):
     return text if "e" not in text else f"{value:,.0f}"
 
 
-def shown(value, unit):
+def shown(value, unit, places=3):
     """A value as Grafana would say it in this unit."""
     if value is None or math.isnan(value):
         return "–"
@@ -50,19 +50,19 @@ def shown(value, unit):
         for limit, factor, name in [(1e-3, 1e6, "µs"), (1, 1e3, "ms"), (120, 1, "s"),
                                     (7200, 1 / 60, "min"), (172800, 1 / 3600, "h")]:
             if size < limit or size == 0:
-                return f"{number(value * factor)} {name}" if size else "0 s"
-        return f"{number(value / 86400)} d"
+                return f"{number(value * factor, places)} {name}" if size else "0 s"
+        return f"{number(value / 86400, places)} d"
     if unit == "bytes":
         for name in ["B", "KiB", "MiB", "GiB"]:
             if abs(value) < 1024 or name == "GiB":
-                return f"{number(value)} {name}"
+                return f"{number(value, places)} {name}"
             value /= 1024
     suffix = {"reqps": " req/s", "cps": "/s"}.get(unit, "")
     for limit, name in [(1e9, "G"), (1e6, "M"), (1e4, "k")]:
         if abs(value) >= limit:
             factor = 1e3 if name == "k" else limit
-            return f"{number(value / factor)} {name}{suffix}"
-    return f"{number(value, 4)}{suffix}"
+            return f"{number(value / factor, places)} {name}{suffix}"
+    return f"{number(value, places + 1)}{suffix}"
 
 
 def text(x, y, words, size=11, fill=INK, anchor="start", weight=400):
@@ -100,15 +100,27 @@ def overrides(panel, name):
     return properties
 
 
-def steps(low, high, most=5):
+def steps(low, high, unit, most=5):
     """Round values from `low` to `high`."""
     if not high > low:
         high = low + 1
     raw = (high - low) / most
-    size = 10 ** math.floor(math.log10(raw))
-    size *= next(factor for factor in (1, 2, 2.5, 5, 10) if raw <= factor * size)
+    if unit == "bytes":
+        size = 2 ** math.ceil(math.log2(raw))
+    else:
+        size = 10 ** math.floor(math.log10(raw))
+        size *= next(factor for factor in (1, 2, 2.5, 5, 10) if raw <= factor * size)
     first = math.ceil(low / size - 1e-9)
     return [index * size for index in range(first, int(high / size + 1e-9) + 1)]
+
+
+def labelled(values, unit):
+    """The values with labels, precise enough to tell them apart."""
+    for places in (3, 4, 5, 6, 7):
+        labels = [shown(value, unit, places) for value in values]
+        if len(set(labels)) == len(labels):
+            break
+    return list(zip(values, labels))
 
 
 class Plot:
@@ -116,7 +128,7 @@ class Plot:
 
     def __init__(self, box, span, values):
         x, y, width, height = box
-        self.left, self.right, self.top, self.bottom = x + 52, x + width - 10, y + 30, y + height - 44
+        self.left, self.right, self.top, self.bottom = x + 60, x + width - 10, y + 30, y + height - 44
         self.start, self.end = span
         self.low, self.high = values
 
@@ -129,7 +141,7 @@ class Plot:
 
     def axes(self, unit, labels=None):
         out = []
-        for value in labels or [(step, shown(step, unit)) for step in steps(self.low, self.high)]:
+        for value in labels or labelled(steps(self.low, self.high, unit), unit):
             at = self.y(value[0])
             out.append(f"<path d='M{self.left:.0f} {at:.1f}H{self.right:.0f}' stroke='{RULE}'/>")
             out.append(text(self.left - 5, at + 3.5, value[1], 9.5, SOFT, "end"))
@@ -164,7 +176,7 @@ def lines_of(panel, answers):
     found = []
     for index, target in enumerate(panel["targets"]):
         for series in answers.get(index, []):
-            name = legend_of(target, series["metric"])
+            name = legend_of(target, series["metric"]) or panel["title"]
             found.append((name, samples(series), overrides(panel, name)))
     found = [one for one in found if one[1]]
     coloured = []
@@ -209,13 +221,14 @@ def legend(entries, box):
     out, x, y = [], box[0] + 12, box[1] + box[3] - 17
     right, rows = box[0] + box[2] - 10, 0
     for index, (name, fill) in enumerate(entries):
-        words = fitting(name, 190, 10)
+        words = fitting(name, 160, 10)
         width = 18 + len(words) * 5.6
-        if x + width > right:
-            rows, x, y = rows + 1, box[0] + 12, y + 12
-        if rows == 2 or (rows == 1 and x + width > right - 60 and index + 1 < len(entries)):
-            out.append(text(x, y, f"and {len(entries) - index} more", 10, SOFT))
-            break
+        more = 70 if rows == 1 and index + 1 < len(entries) else 0
+        if x + width + more > right:
+            if rows == 1:
+                out.append(text(x, y, f"and {len(entries) - index} more", 10, SOFT))
+                break
+            rows, x, y = 1, box[0] + 12, y + 12
         out.append(rect(x, y - 7, 10, 3, fill, "rx='1.5'"))
         out.append(text(x + 14, y - 1, words, 10, SOFT))
         x += width + 6
@@ -247,10 +260,11 @@ def heatmap(panel, box, answers, span):
     high = math.log(max(cell[2] for cell in found))
     plot = Plot(box, (span[0], span[1]), (low, high))
     exponents = range(math.floor(low / math.log(10)), math.ceil(high / math.log(10)) + 1)
-    marks = [factor * 10.0 ** exponent for exponent in exponents for factor in (1, 2, 5)]
-    marks = [mark for mark in marks if low <= math.log(mark) <= high]
-    while len(marks) > 7:
-        marks = marks[::2]
+    for factors in ((1,), (1, 3), (1, 2, 5), (1, 2, 3, 4, 6, 8), (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 7, 8, 9)):
+        marks = [factor * 10.0 ** exponent for exponent in exponents for factor in factors]
+        marks = [mark for mark in marks if low <= math.log(mark) <= high]
+        if len(marks) >= 4:
+            break
     out = plot.axes("s", [(math.log(mark), shown(mark, "s")) for mark in marks])
     most = max(cell[3] for cell in found)
     shades = {}
@@ -262,7 +276,7 @@ def heatmap(panel, box, answers, span):
         shades.setdefault(shade, []).append(f"M{x:.1f} {y0:.1f}h{width:.1f}V{y1:.1f}h-{width:.1f}z")
     for shade, parts in sorted(shades.items()):
         out.append(f"<path d='{''.join(parts)}' fill='{orange(shade / 15)}'/>")
-    x, y = box[0] + 52, box[1] + box[3] - 20
+    x, y = box[0] + 60, box[1] + box[3] - 20
     out += [rect(x + 6 * index, y, 6, 7, orange(index / 15)) for index in range(16)]
     return out + [text(x + 102, y + 7, f"requests in a cell, up to {most:.3g}", 10, SOFT)]
 
@@ -279,7 +293,8 @@ def stat(panel, box, answers, span):
               for index, target in enumerate(panel["targets"]) for one in answers.get(index, [])
               if "value" in one]
     if not values:
-        return [text(box[0] + box[2] / 2, box[1] + box[3] - 34, "–", 26, SOFT, "middle")]
+        return [text(box[0] + 12, box[1] + 19, panel["title"], 11.5, INK, weight=600),
+                text(box[0] + box[2] / 2, box[1] + box[3] - 34, "–", 26, SOFT, "middle")]
     name, value = values[0]
     fill = CARD
     for step in defaults.get("thresholds", {}).get("steps", []):
@@ -359,7 +374,8 @@ def board(name, model, answers, span):
             out.append(text(box[0] + 4, box[1] + 18, panel["title"], 13, INK, weight=600))
             continue
         out.append(rect(*box, CARD, f"rx='5' stroke='{RULE}'"))
-        out.append(text(box[0] + 12, box[1] + 19, panel["title"], 11.5, INK, weight=600))
+        if panel["type"] != "stat":
+            out.append(text(box[0] + 12, box[1] + 19, panel["title"], 11.5, INK, weight=600))
         out += DRAWN[panel["type"]](panel, box, answers.get(index, {}), span)
     return "\n".join(out + ["</svg>", ""])
 

@@ -88,7 +88,7 @@ probes:
     targets: [t]
     arrivals: {{ process: poisson, rate: 0.2/s }}
     workload: {{ synthetic: {{ input_tokens: 16, output_tokens: 4 }} }}
-    slo: {{ ttft: 5s at p95, service_time: 1ms, success: 99.9% }}
+    slo: {{ ttft: 5s at p95, service_time: 1ms at p50, success: 99.9% }}
 ",
         server.url
     );

@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::time::{Instant, sleep_until};
 
-use super::setting::said;
+use super::setting::{said, shows_tokens};
 use crate::gate::Gate;
 use crate::program::{Program, scratch, tokencanary};
 use crate::receiver::Receiver;
@@ -290,6 +290,7 @@ async fn what_an_outage_costs_is_counted_and_nothing_else_is_lost() {
     let ttfts: Vec<f64> = ended
         .records
         .iter()
+        .filter(|record| shows_tokens(record))
         .filter_map(|record| record["times_ms"]["ttft"].as_f64())
         .collect();
     let last = receiver.last("tokencanary.request.ttft");

@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::components::component;
-use crate::process::setting::said;
+use crate::process::setting::{said, shows_tokens};
 use crate::program::{Program, free_address, scratch, tokencanary};
 use crate::receiver::Receiver;
 
@@ -143,7 +143,7 @@ async fn assert_all_arrives(name: &str, otlp: impl FnOnce(&Rotel) -> String) {
 
     let ok: Vec<f64> = records
         .iter()
-        .filter(|record| record["outcome"] == "ok")
+        .filter(|record| shows_tokens(record))
         .filter_map(|record| record["times_ms"]["ttft"].as_f64())
         .collect();
     let look = async || {

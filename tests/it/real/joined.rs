@@ -66,7 +66,14 @@ export:
         .lines()
         .map(|line| serde_json::from_str(line).expect("a record is JSON"))
         .collect();
-    let ours = of_service(receiver, "tokencanary");
+    // What a busy machine kept from being sent has a span of ours alone.
+    let answered = |span: &Received| {
+        let of = |record: &&Value| record["span_id"] == *span.span;
+        let record = records.iter().find(of).expect("each span is a record");
+        record["outcome"] == "ok"
+    };
+    let mut ours = of_service(receiver, "tokencanary");
+    ours.retain(answered);
     assert!(
         (3..records.len()).contains(&ours.len()),
         "half are traced: {} of {}",
@@ -104,10 +111,7 @@ impl Traced<'_> {
         program.until("spans of the server", SOON, come).await;
         let all = self.receiver.held().spans.clone();
         for span in &self.ours {
-            let mut records = self.records.iter();
-            let record = records.find(|record| record["span_id"] == *span.span);
-            let record = record.expect("each span is a record");
-            assert_eq!((&*span.parent, &record["outcome"]), ("", &"ok".into()));
+            assert_eq!(span.parent, "");
             let below = below(&all, &span.span);
             let is = |one: &&&Received, (service, name): (&str, &str)| {
                 one.service == service && one.name == name && one.trace == span.trace
@@ -121,7 +125,8 @@ impl Traced<'_> {
             }
         }
         let traced: BTreeSet<&str> = self.ours.iter().map(|span| span.trace.as_str()).collect();
-        let untraced = self.records.iter().filter_map(|record| {
+        let answered = self.records.iter().filter(|one| one["outcome"] == "ok");
+        let untraced = answered.filter_map(|record| {
             let trace = record["trace_id"].as_str()?;
             (!traced.contains(trace)).then_some(trace)
         });

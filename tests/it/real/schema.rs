@@ -51,7 +51,8 @@ fn samples() -> BTreeMap<String, Value> {
             let name = path.display().to_string();
             let text = fs::read_to_string(&path).unwrap_or_default();
             let is_ours = folder == "config" || name.ends_with("/canary.yaml");
-            if is_ours && name.ends_with(".toml") {
+            let is_toml = path.extension().is_some_and(|end| end == "toml");
+            if is_ours && is_toml {
                 let value: Value = toml::from_str(&text).expect("it is TOML");
                 found.insert(name, value);
             } else if is_ours {

@@ -130,10 +130,10 @@ async fn every_answer_is_read_as_it_is() {
 async fn its_spans_hang_below_ours() {
     let folder = scratch("litellm_traces");
     let (receiver, collector) = Receiver::start().await;
-    let traces = format!("{collector}/v1/traces");
+    let endpoint = format!("{collector}/v1/traces");
     let environment = [
         ("OTEL_EXPORTER", "otlp_http"),
-        ("OTEL_ENDPOINT", &*traces),
+        ("OTEL_ENDPOINT", &*endpoint),
         ("OTEL_SERVICE_NAME", "litellm"),
     ];
     let more = "litellm_settings: { callbacks: [otel] }\n";

@@ -3,13 +3,16 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
 use serde_json::Value;
+use tokio::time::Instant;
 
 use super::super::components::component;
+use crate::process::outage::{Canary, Setting};
 use crate::process::scrape::{exemplars, open_metrics};
 use crate::process::setting::said;
 use crate::program::{Program, free_address, get, scratch, tokencanary};
@@ -23,7 +26,14 @@ const REQUESTS: usize = 60;
 
 /// Starts it; its URLs over HTTP and over gRPC.
 async fn phoenix(folder: &Path) -> (Program, String, String) {
-    let (http, grpc) = (free_address(), free_address());
+    phoenix_on(folder, (free_address(), free_address())).await
+}
+
+/// The same on addresses for HTTP and for gRPC.
+async fn phoenix_on(
+    folder: &Path,
+    (http, grpc): (SocketAddr, SocketAddr),
+) -> (Program, String, String) {
     let mut command = Command::new(component("TOKENCANARY_PHOENIX"));
     command
         .arg("serve")
@@ -41,11 +51,19 @@ async fn phoenix(folder: &Path) -> (Program, String, String) {
     (program, url, format!("http://{grpc}"))
 }
 
-/// The spans it shows.
+/// The spans it shows, page by page.
 async fn spans(url: &str) -> Option<Vec<Value>> {
-    let page = format!("{url}/v1/projects/default/spans?limit=1000");
-    let answer: Value = serde_json::from_str(&get(&page).await?).ok()?;
-    Some(answer["data"].as_array()?.clone())
+    let pages = format!("{url}/v1/projects/default/spans?limit=1000");
+    let mut page = pages.clone();
+    let mut all = Vec::new();
+    loop {
+        let answer: Value = serde_json::from_str(&get(&page).await?).ok()?;
+        all.extend(answer["data"].as_array()?.iter().cloned());
+        match answer["next_cursor"].as_str() {
+            Some(cursor) => page = format!("{pages}&cursor={cursor}"),
+            None => return Some(all),
+        }
+    }
 }
 
 /// What a run of the canary left behind.
@@ -189,4 +207,50 @@ async fn every_span_is_there_and_every_exemplar_leads_to_one() {
             );
         }
     }
+}
+
+/// Its own end is orderly: what it has acknowledged it stores first. A crash of it is not tried,
+/// since what is lost then is not ours to count.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_restart_under_load_costs_what_is_counted() {
+    let folder = scratch("phoenix_restart");
+    let addresses = (free_address(), free_address());
+    let (mut program, http, grpc) = phoenix_on(&folder, addresses).await;
+    let (_others, elsewhere) = Receiver::start().await;
+    let setting = Setting {
+        server: &["--profile", "small"],
+        arrivals: "{ process: poisson, rate: 20/s }",
+        sizes: "{ input_tokens: 32, output_tokens: 4 }",
+        otlp: &format!(
+            "{{ endpoint: '{elsewhere}', traces_endpoint: '{grpc}', traces: {{ protocol: grpc }}, queue: 64 }}"
+        ),
+    };
+    let canary = folder.join("canary");
+    fs::create_dir_all(&canary).expect("the folder is ours");
+    let canary = Canary::start_in(&canary, &setting, &[]).await;
+    let some = async || spans(&http).await.filter(|spans| spans.len() >= 100);
+    let before = program.until("spans", SOON, some).await.len();
+    let began = Instant::now();
+    program.terminate(SOON).await;
+    let (mut program, http, _) = phoenix_on(&folder, addresses).await;
+    let away = began.elapsed();
+    let more = async || {
+        spans(&http)
+            .await
+            .filter(|spans| spans.len() >= before + 300)
+    };
+    program.until("spans after the restart", SOON, more).await;
+    let ended = canary.stop().await;
+
+    let account = ended.traces;
+    assert!(account.dropped + account.failed > 0, "{account:?}");
+    let ids = async || {
+        let found = spans(&http).await?;
+        let ids = found.iter().map(|span| span["context"]["span_id"].as_str());
+        let ids: BTreeSet<String> = ids.flatten().map(str::to_owned).collect();
+        (ids.len() >= account.sent).then_some(ids)
+    };
+    let held = program.until("all spans", SOON, ids).await;
+    ended.assert_counted(&held.into_iter().collect::<Vec<_>>());
+    println!("seen: away for {away:?}: {account:?}; what was sent is there");
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::super::components::component;
-use crate::process::setting::said;
+use crate::process::setting::{said, shows_tokens};
 use crate::program::{Program, free_address, get, scratch, tokencanary};
 
 /// For what takes an instant, on a busy machine.
@@ -110,7 +110,7 @@ export:
     let mut ttfts: Vec<f64> = text
         .lines()
         .map(|line| serde_json::from_str::<Value>(line).expect("a record is JSON"))
-        .filter(|record| record["outcome"] == "ok")
+        .filter(shows_tokens)
         .filter_map(|record| record["times_ms"]["ttft"].as_f64())
         .map(|ms| ms / 1e3)
         .collect();
