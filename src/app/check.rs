@@ -5,9 +5,10 @@ use std::sync::Arc;
 use anyhow::Context;
 
 use super::aside::{ASIDE, Asking};
-use super::build::{fresh_ids, poll, unseeded, unseeded_file};
+use super::build::{fresh_ids, unseeded, unseeded_file};
 use super::discover::{DiscoverError, served};
 use super::feed::{Feed, FileReader, Timing};
+use super::polls::poll;
 use super::streams::{StreamPlan, loops, streams};
 use super::tokenizers::{load, load_all, measure, recount};
 use crate::aggregate::SampleRing;
@@ -16,7 +17,7 @@ use crate::clock::TimeAnchor;
 use crate::config::{Config, PromptFile};
 use crate::export::record::{RecordOptions, to_json_line};
 use crate::load::workload::{Measure, Prompt, Workload};
-use crate::measurement::{LengthMode, Observed, Outcome, RequestRecord, Sample, StallRule};
+use crate::measurement::{LengthMode, Observed, Outcome, RequestRecord, Sample, StallRule, Wanted};
 use crate::telemetry::SelfMetrics;
 use crate::transport::Connect;
 
@@ -181,8 +182,12 @@ async fn ask(
     let now = anchor.now();
     let mut record = RequestRecord::due(0, Arc::clone(&plan.stream), fresh_ids(), now);
     record.timeline.slot_free = Some(now);
-    let call = Call::new(record, prompt);
-    let record = client.send(call, &Cancel::default()).await;
+    record.answer = prompt.wanted.clone().map(Wanted::unjudged);
+    let mut call = Call::new(record, prompt);
+    call.keep_reply = call.record.answer.is_some();
+    let mut record = client.send(call, &Cancel::default()).await;
+    record.judge();
+    record.reply = None;
     Observed {
         record,
         at_intended: ring.at(now, ASIDE),

@@ -158,6 +158,12 @@ impl Load {
                 self.endpoint_type.name()
             ));
         }
+        if self.prompts.has_questions() && !self.endpoint_type.makes_tokens() {
+            return Err(format!(
+                "--known-answers: `{}` answers with no text\n  wanted: another `--endpoint-type`",
+                self.endpoint_type.name()
+            ));
+        }
         let visible = |key: &String| key.bytes().all(|byte| byte.is_ascii_graphic());
         if !self.api_key.as_ref().is_none_or(visible) {
             return Err("--api-key: it holds a character that a header cannot carry\n  wanted: visible ASCII characters".to_owned());
@@ -167,7 +173,7 @@ impl Load {
         let paced = self.shape.is_paced();
         let chosen = self.input.chosen((self.texts_of_file()?, paced))?;
         if let Some(chosen) = &chosen {
-            chosen.apply(&mut phases, (self.shape.has_end(), self.shape.concurrency))?;
+            chosen.apply(&mut phases, (self.shape.has_end(), self.shape.concurrency));
         }
         let workload = match &chosen {
             Some(chosen) => chosen.workload.clone(),

@@ -42,8 +42,8 @@ pub use otlp::{
 pub use prompt_file::{Pauses, PromptFile, Replies, Sampling};
 pub use url::{BaseUrl, Scheme, UrlError};
 pub use workload::{
-    Audio, CacheModes, Counting, Images, PrefixPool, PromptSource, Sizes, Synthetic, SystemPrompt,
-    TextStyle, WorkloadConfig,
+    Audio, CacheModes, Counting, Images, KnownAnswers, PrefixPool, PromptSource, Sizes, Synthetic,
+    SystemPrompt, TextStyle, WorkloadConfig,
 };
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use super::faults::{Fault, FaultKind};
 use crate::clock::MonoTime;
 
 const KINDS: &str = "`slow_prefill`, `slow_decode`, `freeze`, `hang`, `cut`, `stream_error`, \
-                     `status` or `restart`";
+                     `status`, `wrong_answers` or `restart`";
 /// Above this a factor is a typing error.
 const MAX_FACTOR: f64 = 1_000_000.0;
 /// Longest fault, so that instants cannot overflow.
@@ -69,6 +69,7 @@ fn kind(name: &str, fields: &mut Fields) -> Result<FaultKind, String> {
             code: code(fields.code.take())?,
             retry_after: duration("retry_after", fields.retry_after.take())?,
         },
+        "wrong_answers" => FaultKind::WrongAnswers,
         "restart" => FaultKind::Restart {
             version: version(fields.version.take())?,
         },
@@ -173,6 +174,7 @@ fn describe(kind: &FaultKind) -> Value {
             }
             row
         }
+        FaultKind::WrongAnswers => json!({"fault": "wrong_answers"}),
         FaultKind::Restart { version } => json!({"fault": "restart", "version": version}),
     }
 }
@@ -198,6 +200,10 @@ mod tests {
         let of = |head: &str| parsed(&format!("{{{head},{five}"));
         assert_eq!(of(r#""fault":"freeze""#), Ok(FaultKind::Freeze));
         assert_eq!(of(r#""fault":"hang""#), Ok(FaultKind::Hang));
+        assert_eq!(
+            of(r#""fault":"wrong_answers""#),
+            Ok(FaultKind::WrongAnswers)
+        );
         assert_eq!(
             of(r#""fault":"slow_prefill","factor":2"#),
             Ok(FaultKind::SlowPrefill { factor: 2.0 })

@@ -57,6 +57,8 @@ pub enum FaultKind {
         /// Value of the `Retry-After` header; sent in whole seconds, rounded up.
         retry_after: Option<Duration>,
     },
+    /// Questions that the model can answer are answered wrongly, as by another model.
+    WrongAnswers,
     /// All connections drop, engine and metrics begin anew, and all is answered with 503 while
     /// the fault lasts, for the model is loading.
     Restart {
@@ -152,6 +154,12 @@ impl Faults {
             .max()
     }
 
+    /// Whether answers to requests that arrive at `at` are wrong.
+    pub(super) fn answers_wrongly(&self, at: MonoTime) -> bool {
+        let is_wrong = |fault: &Fault| fault.kind == FaultKind::WrongAnswers && fault.is_on(at);
+        self.scheduled.iter().any(is_wrong)
+    }
+
     /// What the faults on at `at` do to a request that arrives then. The hardest one wins: a
     /// status before a hang before an end in mid-stream; of a kind, the one scheduled last.
     pub(super) fn ending(&self, at: MonoTime) -> Ending {
@@ -180,6 +188,7 @@ fn ending_of(kind: &FaultKind) -> Option<Ending> {
         FaultKind::SlowPrefill { .. }
         | FaultKind::SlowDecode { .. }
         | FaultKind::Freeze
+        | FaultKind::WrongAnswers
         | FaultKind::Restart { .. } => return None,
     })
 }

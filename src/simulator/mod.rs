@@ -12,6 +12,7 @@ pub mod engine;
 mod fault_json;
 mod faults;
 mod profile;
+mod questions;
 mod tokens;
 mod wire;
 

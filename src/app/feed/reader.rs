@@ -112,7 +112,10 @@ impl FileReader {
             None => Sampling::Sequential,
         };
         Ok(Self {
-            tally: Arc::new(Tally::new(name.clone(), file.skip_bad_rows)),
+            tally: Arc::new(Tally::new(
+                file.path.display().to_string(),
+                file.skip_bad_rows,
+            )),
             detected: detected.clone(),
             texts: Texts {
                 rows: RowTexts::new(
@@ -125,9 +128,16 @@ impl FileReader {
             pool: Pool::new(sampling, making.order),
             file: file.clone(),
             timing,
-            pass: Some(Pass::new(opened, timing)),
+            pass: Some(Pass::new(file, opened, timing)),
             given: 0,
         })
+    }
+
+    /// The same, read for a warm-up: what becomes of it is counted apart.
+    pub(in crate::app) fn of_warm_up(mut self) -> Self {
+        let name = format!("{} (warm-up)", self.file.path.display());
+        self.tally = Arc::new(Tally::new(name, self.file.skip_bad_rows));
+        self
     }
 
     /// Says in the log which file it is, and how its format is known.
@@ -200,7 +210,7 @@ fn again(file: &PromptFile, timing: Timing, tally: &Tally) -> Option<Pass> {
         return None;
     }
     open(file)
-        .map(|opened| Pass::new(opened, timing))
+        .map(|opened| Pass::new(file, opened, timing))
         .map_err(|error| tally.broke(error.to_string()))
         .ok()
 }

@@ -15,6 +15,8 @@ pub(super) struct Sequence {
     pub(super) arrived: MonoTime,
     pub(super) last_token: MonoTime,
     pub(super) produced: u32,
+    /// The first tokens of its answer, where they are not any words.
+    pub(super) answer: Vec<u64>,
     /// Its prompt and what it produced, but for the last token of all.
     pub(super) chain: Chain,
     /// Set while it runs.
@@ -42,6 +44,7 @@ impl Sequence {
             arrived: now,
             last_token: now,
             produced: 0,
+            answer: job.answer.clone(),
             chain,
             place: None,
             preempted: false,

@@ -15,6 +15,8 @@ use crate::simulator::engine::{
     Emission, EmissionKind, Engine, Job, JobId, Phase, Refused, Slowdown,
 };
 use crate::simulator::faults::{Ending, Fault, FaultKind, Faults, TooManyFaults};
+use crate::simulator::questions::wrong;
+use crate::simulator::tokens::token;
 
 #[derive(Debug)]
 pub(super) struct State {
@@ -73,6 +75,9 @@ impl State {
         now: MonoTime,
     ) -> Result<Accepted, Refused> {
         self.pump(now);
+        if self.faults.answers_wrongly(now) {
+            ask.answer.iter_mut().for_each(|said| *said = wrong(said));
+        }
         let job = JobId(self.submitted);
         self.engine.submit(
             now,
@@ -80,6 +85,7 @@ impl State {
                 id: job,
                 prompt: std::mem::take(&mut ask.prompt),
                 cache_salt: ask.cache_salt,
+                answer: ask.answer.iter().map(|said| token(said)).collect(),
                 min_tokens: ask.min_tokens,
                 max_tokens: ask.max_tokens,
             },
@@ -124,6 +130,7 @@ impl State {
             FaultKind::Cut { .. }
             | FaultKind::StreamError { .. }
             | FaultKind::Status { .. }
+            | FaultKind::WrongAnswers
             | FaultKind::Restart { .. } => {}
         }
         self.pump(now);

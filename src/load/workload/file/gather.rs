@@ -5,6 +5,7 @@
 //! a time is held.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::{After, Carry, Script, Step};
@@ -77,7 +78,7 @@ impl Gather {
         }
         Ok(self
             .open
-            .replace(Open::new(row, step))
+            .replace(Open::new(row, step, self.joined))
             .map(|open| open.script))
     }
 
@@ -87,8 +88,17 @@ impl Gather {
     }
 }
 
+/// What the session of `row` is called; a sub-agent has one of its own.
+fn named(row: &TraceRow) -> Option<Arc<str>> {
+    let session = row.session.as_deref()?;
+    Some(match &row.agent {
+        Some(agent) => format!("{session}\n{agent}").into(),
+        None => session.into(),
+    })
+}
+
 impl Open {
-    fn new(row: &TraceRow, step: Step) -> Self {
+    fn new(row: &TraceRow, step: Step, joined: Joined) -> Self {
         // What was sent is a text: then it is what was new, and the rest comes before it.
         let counted = row.input_tokens.is_some() || !row.blocks.is_empty();
         let says = !counted && step.prompt.verbatim.is_none();
@@ -97,6 +107,7 @@ impl Open {
             weight: step.weight(),
             script: Script {
                 at: row.at,
+                session: named(row).filter(|_| joined == Joined::Untimed),
                 steps: VecDeque::from([step]),
                 carry: if says { Carry::History } else { Carry::Nothing },
             },

@@ -28,6 +28,9 @@ pub use self::row::RowTexts;
 pub struct Script {
     /// When its first turn is due, from the start of the recording.
     pub at: Option<Duration>,
+    /// The session of the recording that it is a part of, where later parts are due at times of
+    /// their own.
+    pub session: Option<Arc<str>>,
     /// Its turns, at least one.
     pub steps: VecDeque<Step>,
     /// What later turns are sent with.
@@ -82,7 +85,9 @@ impl Script {
 }
 
 impl Step {
-    fn first(prompt: Prompt) -> Self {
+    /// The first turn of a conversation.
+    #[must_use]
+    pub const fn first(prompt: Prompt) -> Self {
         Self {
             prompt,
             after: After::End(Duration::ZERO),

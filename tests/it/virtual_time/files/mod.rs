@@ -5,6 +5,7 @@ mod bad;
 mod fidelity;
 mod keys;
 mod prompts;
+mod questions;
 mod schedule;
 mod sessions;
 mod sets;
