@@ -6,6 +6,7 @@
 //! the refusal is the server's doing only if we came to the arrival in time.
 //! A closed loop takes its slots first and is due then.
 
+mod branches;
 mod calibrate;
 mod gate;
 mod pacer;

@@ -51,6 +51,12 @@ pub(super) struct Kept {
 }
 
 impl Kept {
+    /// Keeps what `other` has, too.
+    pub(super) fn add(&mut self, other: Self) {
+        self.own = self.own.take().or(other.own);
+        self.turn = self.turn.take().or(other.turn);
+    }
+
     /// Gives all back; it was free since `freed`.
     pub(super) fn release(self, freed: MonoTime) {
         for slot in [self.own, self.turn].into_iter().flatten() {

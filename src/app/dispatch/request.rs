@@ -7,7 +7,7 @@ use tokio::sync::mpsc;
 use tokio_util::task::TaskTracker;
 
 use super::gate::Held;
-use super::session::{Ended, Session};
+use super::session::{Ended, Next};
 use super::talks::{Part, Talk};
 use super::{Shared, unix_day};
 use crate::app::lanes::{Flight, Lane};
@@ -58,7 +58,7 @@ pub(super) struct Due {
     /// Whether the next arrival is due when this one's slots are free.
     pub(super) closed_loop: bool,
     /// The turns of its conversation after it.
-    pub(super) then: Option<Box<Session>>,
+    pub(super) then: Option<Next>,
     /// The conversation of which it is a turn that is due at a time of its own.
     pub(super) talk: Option<Arc<Talk>>,
     /// What it has to do with the other turns of its conversation.
@@ -72,8 +72,8 @@ pub(super) struct Due {
 
 impl Due {
     pub(super) fn refuse(self, reason: RefusedReason) {
-        if let Some(session) = self.then {
-            session.cut();
+        if let Some(then) = self.then {
+            then.cut();
         }
         self.ticket.refuse(reason);
     }
@@ -199,8 +199,8 @@ impl Request {
         }
         ticket.hand_on();
         match then {
-            Some(session) if outcome == Outcome::Ok => return session.go_on(turn, held),
-            Some(session) => session.cut(),
+            Some(then) if outcome == Outcome::Ok => return then.go_on(turn, held),
+            Some(then) => then.cut(),
             None => {}
         }
         if unreached {

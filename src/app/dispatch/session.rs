@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use tokio_util::task::TaskTracker;
 
+use super::branches::Branch;
 use super::gate::{Gate, Held, Kept};
 use super::pacer::Pacer;
 use super::request::{Due, Ticket};
@@ -72,7 +73,15 @@ pub(super) struct Begun {
     pub(super) prompt: Prompt,
     pub(super) part: Option<Part>,
     /// What follows it, if anything does.
-    pub(super) then: Option<Box<Session>>,
+    pub(super) then: Option<Next>,
+}
+
+/// What follows a turn.
+pub(super) enum Next {
+    /// One turn after the other.
+    Line(Box<Session>),
+    /// Those that waited for it, of a session with sub-agents.
+    Branch(Branch),
 }
 
 /// Begins `script`, which is the next of `talk` if that is given. `draw` decides about a turn.
@@ -100,37 +109,76 @@ pub(super) fn begin(
     });
     let carry = (script.carry, setting.replies);
     let part = Part::of(&talk, carry, (&prompt, reply));
-    let rest: VecDeque<_> = script
+    let has_branches = script
+        .steps
+        .iter()
+        .any(|step| matches!(step.after, After::All { .. }));
+    let mut rest = script
         .steps
         .into_iter()
         .map(|step| (step, draw()))
-        .collect();
-    let then = (!rest.is_empty()).then(|| {
-        Box::new(Session {
+        .peekable();
+    let goes_on = rest.peek().is_some();
+    let then = goes_on.then(|| {
+        if has_branches {
+            return Next::Branch(Branch::first(setting, rest));
+        }
+        Next::Line(Box::new(Session {
             setting,
-            rest,
+            rest: rest.collect(),
             carry: script.carry,
             talk,
-        })
+        }))
     });
     Begun { prompt, part, then }
 }
 
-impl Session {
-    /// The turn under way did not end well: there will be no other.
-    pub(super) fn cut(self: Box<Self>) {
-        self.setting.tally.cut(self.rest.len());
+impl Next {
+    fn setting(&self) -> &Setting {
+        match self {
+            Self::Line(session) => &session.setting,
+            Self::Branch(branch) => branch.setting(),
+        }
     }
 
+    /// The turn under way did not end well: no other begins.
+    pub(super) fn cut(self) {
+        match self {
+            Self::Line(session) => session.setting.tally.cut(session.rest.len()),
+            Self::Branch(branch) => branch.cut(),
+        }
+    }
+
+    /// The turn under way has ended: what follows is due some time later. `held` are its slots.
+    pub(super) fn go_on(self, ended: Ended, held: Held) {
+        match self {
+            Self::Line(session) => session.go_on(ended, held),
+            Self::Branch(branch) => branch.go_on(ended, held),
+        }
+    }
+
+    /// The run or the phase ended before the turn was due.
+    fn never_due(self, kept: Kept, ended: MonoTime) {
+        match self {
+            Self::Line(session) => {
+                session.setting.tally.unsent(session.rest.len() + 1);
+                kept.release(ended);
+            }
+            Self::Branch(branch) => branch.never_due(ended),
+        }
+    }
+}
+
+impl Session {
     /// The turn under way has ended: the next one is due some time later. `held` are its slots.
-    pub(super) fn go_on(mut self: Box<Self>, ended: Ended, held: Held) {
+    fn go_on(mut self: Box<Self>, ended: Ended, held: Held) {
         let Some((step, drawn)) = self.rest.pop_front() else {
             held.release(ended.at);
             return;
         };
-        let due = match step.after {
-            After::End(pause) => ended.at + pause,
-            After::Due(gap) => ended.intended + gap,
+        let due = match &step.after {
+            After::End(pause) | After::All { pause, .. } => ended.at + *pause,
+            After::Due(gap) => ended.intended + *gap,
         };
         if self.setting.gate.end.is_some_and(|end| due >= end) || !self.setting.left.any() {
             self.setting.tally.unsent(self.rest.len() + 1);
@@ -140,38 +188,48 @@ impl Session {
         let Step { prompt, reply, .. } = step;
         let carry = (self.carry, self.setting.replies);
         let part = Part::of(&self.talk, carry, (&prompt, reply));
-        let turn = Turn {
-            session: self,
+        let link = self.talk.link(drawn.ids).or(Some(Link {
+            kind: LinkKind::Turn,
+            ids: ended.ids,
+        }));
+        Turn {
+            then: Next::Line(self),
             drawn,
             said: (prompt, part),
             kept: held.keep(ended.at),
             due,
             ended: ended.at,
-            before: ended.ids,
-        };
-        let (shared, phase) = (&turn.session.setting.shared, &turn.session.setting.phase.0);
-        let (shared, phase) = (shared.clone(), phase.clone());
-        Due::spawn((&shared, &phase), turn.take());
+            link,
+        }
+        .spawn();
     }
 }
 
 /// A turn that is not due yet.
-struct Turn {
-    session: Box<Session>,
-    drawn: Drawn,
-    said: (Prompt, Option<Part>),
-    kept: Kept,
-    due: MonoTime,
+pub(super) struct Turn {
+    /// What follows it.
+    pub(super) then: Next,
+    pub(super) drawn: Drawn,
+    pub(super) said: (Prompt, Option<Part>),
+    pub(super) kept: Kept,
+    pub(super) due: MonoTime,
     /// When the turn before ended.
-    ended: MonoTime,
-    /// The turn before.
-    before: TraceIds,
+    pub(super) ended: MonoTime,
+    /// To the turn before.
+    pub(super) link: Option<Link>,
 }
 
 impl Turn {
+    /// Lets it come, in a task of its own.
+    pub(super) fn spawn(self) {
+        let setting = self.then.setting();
+        let (shared, phase) = (setting.shared.clone(), setting.phase.0.clone());
+        Due::spawn((&shared, &phase), self.take());
+    }
+
     /// Waits until it is due, then for the slots, and is sent.
     async fn take(self) {
-        let setting = &self.session.setting;
+        let setting = self.then.setting();
         let shared = setting.shared.clone();
         if !is_due(self.due, &shared).await || !setting.left.take() {
             return self.never_due();
@@ -180,24 +238,21 @@ impl Turn {
             return self.never_due();
         };
         let Self {
-            session,
+            then,
             drawn,
             said: (prompt, part),
             kept,
             due: intended,
             ended,
-            before,
+            link,
         } = self;
-        let setting = &session.setting;
+        let setting = then.setting();
         let sequence = shared.sequence.fetch_add(1, Relaxed);
         let stream = Arc::clone(&setting.lane.stream);
         let mut record = RequestRecord::due(sequence, stream, drawn.ids, intended);
         record.phase.clone_from(&setting.tag);
         record.traced = shared.sampling.samples(drawn.ids.trace);
-        record.link = session.talk.link(drawn.ids).or(Some(Link {
-            kind: LinkKind::Turn,
-            ids: before,
-        }));
+        record.link = link;
         setting.ledger.open(sequence, intended);
         let ready = intended.max(ended);
         let gate = setting.gate.clone();
@@ -216,7 +271,7 @@ impl Turn {
             give_up: drawn.give_up,
             phase: setting.phase.clone(),
             shared,
-            then: Some(session),
+            then: Some(then),
         };
         match gate.enter_again(kept, (intended, ready)).await {
             Ok((held, free)) => due.go(held, free.max(ready)),
@@ -226,9 +281,7 @@ impl Turn {
 
     /// The run or the phase ended before it was due.
     fn never_due(self) {
-        let setting = &self.session.setting;
-        setting.tally.unsent(self.session.rest.len() + 1);
-        self.kept.release(self.ended);
+        self.then.never_due(self.kept, self.ended);
     }
 }
 

@@ -130,7 +130,7 @@ impl Supply {
                 Some(Script::single(prompt))
             }
             Self::Ahead { drawn, .. } => drawn.take().map(Script::single),
-            Self::Read { drawn, .. } => drawn.take(),
+            Self::Read { feed, drawn, .. } => taken(drawn, feed.tally()),
         }
     }
 }
@@ -150,7 +150,7 @@ impl Supply {
             return Some((script, None));
         };
         let Some(turn) = arrival.turn else {
-            let script = drawn.take()?;
+            let script = taken(drawn, feed.tally())?;
             let due = arrival.intended;
             let talk = script.session.as_ref();
             let talk = talk.map(|name| talks.of((name, due), feed.tally(), begin));
@@ -158,12 +158,22 @@ impl Supply {
         };
         let work = phase.work_of(turn);
         if work.is_done() {
-            work.begin(drawn.take()?, Talk::new(begin(), arrival.intended));
+            let script = taken(drawn, feed.tally())?;
+            work.begin(script, Talk::new(begin(), arrival.intended));
             phase.begun();
         }
         let (script, talk) = phase.work_of(turn).next()?;
         Some((script, Some(talk)))
     }
+}
+
+/// Takes the conversation that was drawn, and counts that a file was begun again with it.
+fn taken(drawn: &mut Option<Script>, tally: &Tally) -> Option<Script> {
+    let script = drawn.take()?;
+    if script.again {
+        tally.begun_again();
+    }
+    Some(script)
 }
 
 /// Hands the time of the next row to the schedule that asks for it.

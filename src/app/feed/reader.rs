@@ -77,6 +77,8 @@ pub(in crate::app) struct FileReader {
     detected: Detected,
     /// Conversations in this pass.
     given: u64,
+    /// The next one is the first of a further pass.
+    again: bool,
 }
 
 /// Some conversations.
@@ -130,6 +132,7 @@ impl FileReader {
             timing,
             pass: Some(Pass::new(file, opened, timing)),
             given: 0,
+            again: false,
         })
     }
 
@@ -164,7 +167,8 @@ impl FileReader {
         };
         let mut weight = 0;
         while batch.scripts.len() < BATCH && weight < BATCH_BYTES {
-            if let Some(script) = self.next() {
+            if let Some(mut script) = self.next() {
+                script.again = std::mem::take(&mut self.again);
                 weight += script.weight();
                 batch.scripts.push(script);
                 self.given += 1;
@@ -175,6 +179,7 @@ impl FileReader {
                 break;
             }
             self.given = 0;
+            self.again = true;
             self.tally.wrapped();
         }
         batch

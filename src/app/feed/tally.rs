@@ -18,6 +18,7 @@ pub(in crate::app) struct Tally {
     cut: AtomicU64,
     unsent: AtomicU64,
     forgotten: AtomicU64,
+    wraps: AtomicU64,
 }
 
 #[derive(Debug, Default)]
@@ -64,6 +65,7 @@ impl Tally {
             cut: AtomicU64::new(0),
             unsent: AtomicU64::new(0),
             forgotten: AtomicU64::new(0),
+            wraps: AtomicU64::new(0),
         }
     }
 
@@ -85,7 +87,7 @@ impl Tally {
         self.read().broken.is_some()
     }
 
-    /// The file is begun again.
+    /// The file is read again from its beginning.
     pub(super) fn wrapped(&self) {
         self.read().passes += 1;
     }
@@ -111,6 +113,11 @@ impl Tally {
     pub(in crate::app) fn cut(&self, unsent: usize) {
         self.cut.fetch_add(1, Relaxed);
         self.unsent(unsent);
+    }
+
+    /// The first conversation of a further pass is sent.
+    pub(in crate::app) fn begun_again(&self) {
+        self.wraps.fetch_add(1, Relaxed);
     }
 
     /// So many turns were never due.
@@ -150,7 +157,7 @@ impl Tally {
             bad_rows: read.bad,
             listed: read.listed.clone(),
             broken: read.broken.clone(),
-            wraps: read.passes,
+            wraps: self.wraps.load(Relaxed),
             notes: read
                 .notes
                 .iter()

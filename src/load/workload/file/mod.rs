@@ -4,6 +4,7 @@
 //! sampling by chance needs, which is bounded. Opening and reading files is for the caller.
 
 mod blocks;
+mod branches;
 mod counted;
 mod draw;
 mod entry;
@@ -31,6 +32,8 @@ pub struct Script {
     /// The session of the recording that it is a part of, where later parts are due at times of
     /// their own.
     pub session: Option<Arc<str>>,
+    /// The file was begun again with it.
+    pub again: bool,
     /// Its turns, at least one.
     pub steps: VecDeque<Step>,
     /// What later turns are sent with.
@@ -49,12 +52,20 @@ pub struct Step {
 }
 
 /// When a turn is due that is not the first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum After {
     /// So long after the end of the turn before.
     End(Duration),
     /// So long after the turn before was due; it is not sent before that has ended.
     Due(Duration),
+    /// So long after all these turns, by their places, have ended: the turns of a session and of
+    /// its sub-agents, of which several are at work at a time.
+    All {
+        /// At least one.
+        turns: Box<[usize]>,
+        /// From the end of the last of them.
+        pause: Duration,
+    },
 }
 
 /// What later turns of a conversation are sent with.

@@ -6,6 +6,7 @@ mod conserved;
 mod flags;
 mod keys;
 mod phases;
+mod starts;
 
 use std::time::Duration;
 
