@@ -13,6 +13,7 @@ use crate::config::{
     Arrivals, CacheModes, Pauses, PhaseConfig, PromptFile, PromptSource, Replay, Replies, Sampling,
     WorkloadConfig,
 };
+use crate::load::trace::Format;
 use crate::measurement::CacheMode;
 
 /// In which order the entries of a file are sent.
@@ -113,6 +114,8 @@ pub(super) struct Chosen {
     pub(super) workload: WorkloadConfig,
     /// Rows are due when they were recorded.
     pub(super) fixed: Option<Replay>,
+    /// Its sessions may have sub-agents, which are at work beside them.
+    pub(super) has_agents: bool,
     /// What was found out about the file.
     pub(super) note: String,
 }
@@ -160,6 +163,7 @@ impl Input {
                 }
             ),
             fixed: is_fixed.then(|| self.replay()),
+            has_agents: format == Format::Weka,
             workload: WorkloadConfig {
                 source: PromptSource::File(file),
                 cache: CacheModes::Only(CacheMode::Cold),

@@ -15,7 +15,7 @@ use crate::measurement::PhaseKind;
 /// Requests sent where neither a count nor a duration is given.
 const DEFAULT_COUNT: u64 = 100;
 /// Requests in flight at most, where a rate and no concurrency is given.
-const UNBOUNDED: u32 = 100_000;
+pub(super) const UNBOUNDED: u32 = 100_000;
 /// In-flight requests may go on this long after `--benchmark-duration`.
 const GRACE: Duration = Duration::from_secs(30);
 

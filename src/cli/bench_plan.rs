@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::bench_goodput::Goodput;
 use super::bench_input::{Chosen, Input};
-use super::bench_load::Shape;
+use super::bench_load::{Shape, UNBOUNDED};
 use super::bench_prompt::{FileTexts, Prompts};
 use crate::app::Extent;
 use crate::config::{
@@ -179,7 +179,11 @@ impl Load {
             Some(chosen) => chosen.workload.clone(),
             None => self.prompts.workload()?,
         };
-        let in_flight = Shape::in_flight(&phases);
+        let in_flight = match &chosen {
+            // A cap is one of sessions, of which several requests may be at work.
+            Some(chosen) if chosen.has_agents => UNBOUNDED,
+            _ => Shape::in_flight(&phases),
+        };
         let slo = self.goodput.slo(streaming)?;
         Ok(Plan {
             config: Config {

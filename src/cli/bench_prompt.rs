@@ -222,7 +222,7 @@ pub(super) struct Prompts {
         num_args = 0..=3,
         require_equals = true,
         value_name = "KINDS",
-        conflicts_with_all = NOT_MADE
+        conflicts_with_all = NOT_MADE.into_iter().chain(["prompt_count"])
     )]
     known_answers: Option<Vec<KnownKind>>,
     /// Tools that the model may call.

@@ -5,6 +5,8 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use tokio_util::sync::CancellationToken;
+
 use super::gate::{Held, Kept};
 use super::session::{Drawn, Ended, Next, Setting, Turn};
 use crate::clock::MonoTime;
@@ -20,6 +22,8 @@ pub(super) struct Branch {
 /// All turns of a session.
 struct Branches {
     setting: Setting,
+    /// A turn did not end well: those that are not due yet never are.
+    over: CancellationToken,
     state: Mutex<State>,
 }
 
@@ -47,6 +51,7 @@ impl Branch {
         Self {
             all: Arc::new(Branches {
                 setting,
+                over: CancellationToken::new(),
                 state: Mutex::new(state),
             }),
             place: 0,
@@ -55,6 +60,11 @@ impl Branch {
 
     pub(super) fn setting(&self) -> &Setting {
         &self.all.setting
+    }
+
+    /// Told when no turn becomes due any more.
+    pub(super) fn over(&self) -> CancellationToken {
+        self.all.over.clone()
     }
 
     /// The turn has ended: those that waited for it last are due some time later.
@@ -105,6 +115,7 @@ impl Branch {
         let mut state = self.all.state();
         state.running -= 1;
         state.failed = true;
+        self.all.over.cancel();
         let now = self.all.setting.gate.anchor.now();
         self.all.settle(&mut state, now);
     }

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::branches::Branch;
@@ -231,7 +232,16 @@ impl Turn {
     async fn take(self) {
         let setting = self.then.setting();
         let shared = setting.shared.clone();
-        if !is_due(self.due, &shared).await || !setting.left.take() {
+        let over = match &self.then {
+            Next::Line(_) => CancellationToken::new(),
+            Next::Branch(branch) => branch.over(),
+        };
+        let is_due = tokio::select! {
+            biased;
+            () = over.cancelled() => false,
+            is_due = is_due(self.due, &shared) => is_due,
+        };
+        if !is_due || !setting.left.take() {
             return self.never_due();
         }
         let Ok(permit) = shared.records.clone().reserve_owned().await else {

@@ -58,7 +58,8 @@ async fn questions_are_sent_and_answers_judged() {
     let summary = played.report.summary.as_ref().expect("kept");
     let answers = summary.answers.expect("there were questions");
     assert_eq!((answers.right, answers.right_share), (60, Some(1.0)));
-    assert_eq!(summary.wire.notes.len(), 0, "no length was missed");
+    let asked = (summary.wire.notes.len(), summary.wire.output_requested);
+    assert_eq!(asked, (0, 0), "no length was asked for, and none missed");
 }
 
 #[tokio::test(start_paused = true)]
@@ -172,7 +173,7 @@ fn what_cannot_be_asked_is_refused() {
         (
             "known_answers: { output_tokens: 0 }",
             "chat",
-            "a whole number of tokens from `1`",
+            "from `1` to `1000000`",
         ),
     ] {
         let refused = configured(keys, api).expect_err(keys);
@@ -180,6 +181,10 @@ fn what_cannot_be_asked_is_refused() {
     }
     for (flags, wanted) in [
         ("--known-answers --isl 5", "cannot be used with"),
+        (
+            "--known-answers --prompt-count words",
+            "cannot be used with",
+        ),
         ("--known-answers=riddle", "wanted one of arithmetic"),
         (
             "--known-answers --osl normal(9,2)",

@@ -6,6 +6,7 @@ mod conserved;
 mod flags;
 mod keys;
 mod phases;
+mod reports;
 mod starts;
 
 use std::time::Duration;
