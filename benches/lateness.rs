@@ -6,10 +6,15 @@
 //! that has anything else to do says so here. So does one whose cores are not its own: before the
 //! table stands how evenly a loop ran that does nothing but count. `-- --seconds N` sets the
 //! length of each run.
+//!
+//! `-- --replay` replays ten minutes of a trace at 60 times the speed instead, against the
+//! simulated server; `--speed N` is another speed.
 
 #[path = "hot_path/proc.rs"]
 #[allow(dead_code, reason = "shared with a benchmark that uses other parts")]
 mod proc;
+#[path = "lateness/replay.rs"]
+mod replay;
 #[path = "hot_path/server.rs"]
 #[allow(dead_code, reason = "shared with a benchmark that uses other parts")]
 mod server;
@@ -51,6 +56,14 @@ fn main() {
         .windows(2)
         .find(|pair| pair[0] == "--seconds")
         .map_or(SECONDS, |pair| pair[1].parse().expect("a number"));
+    let number = |flag: &str| {
+        let given = texts.windows(2).find(|pair| pair[0] == flag);
+        given.map(|pair| pair[1].parse::<f64>().expect("a number"))
+    };
+    if texts.contains(&"--replay") {
+        println!("{}", steadiness());
+        return replay::replay(number("--speed").unwrap_or(60.0));
+    }
     let mut server = Part::start(&["part:server".to_owned()], None);
     let address = server.line();
     println!("{}", steadiness());

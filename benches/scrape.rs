@@ -84,6 +84,7 @@ fn busy() -> Live {
             stall: DEFAULT_STALL,
             total: Duration::from_mins(1),
             slo: Slo::NONE.with_limit(SloMetric::Ttft, limit),
+            knows_answers: false,
         };
         (Arc::clone(stream), rules)
     };

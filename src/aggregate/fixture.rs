@@ -17,6 +17,7 @@ pub(crate) const RULES: StreamRules = StreamRules {
     },
     total: Duration::from_mins(1),
     slo: Slo::NONE,
+    knows_answers: false,
 };
 
 /// An instant in milliseconds after the origin.

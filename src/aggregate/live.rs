@@ -39,6 +39,8 @@ pub struct StreamRules {
     pub total: Duration,
     /// What is wanted of its requests.
     pub slo: Slo,
+    /// Whether its requests are questions of which the answer is known.
+    pub knows_answers: bool,
 }
 
 /// One stream and all that is known of it.

@@ -4,6 +4,7 @@
 //! |---|---|---|---|
 //! | `aggregate` | `Window` | histograms, windows, goodput, step functions, joining samples by time | call anything good or bad |
 
+mod answers;
 mod conventions;
 mod distribution;
 mod exemplars;
@@ -33,6 +34,7 @@ mod live_tests;
 #[cfg(test)]
 mod window_tests;
 
+pub use answers::{AnswerTotals, Answers};
 pub use conventions::{Convention, ConventionTotals};
 pub use distribution::{Distribution, classic_bounds};
 pub use exemplars::{Exemplar, Exemplars, ExportedSpan, MOST_EXEMPLARS};

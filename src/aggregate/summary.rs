@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use super::answers::{AnswerTotals, Answers};
 use super::measure::{Measure, Reading};
 use super::phases::Phases;
 use super::slo::{self, SloTotals};
@@ -57,6 +58,9 @@ pub struct Summary {
     /// How many requests were good, where it was said what that is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub goodput: Option<Goodput>,
+    /// How many questions were answered rightly, where there were some.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub answers: Option<Answers>,
     /// How well the bytes could be timed, and what was odd about the responses.
     pub wire: WireSummary,
     /// The same of the records of each cache mode, where there are several: `cold` and `warm`.
@@ -197,6 +201,7 @@ pub struct SummaryBuilder {
     last_end: Option<MonoTime>,
     wire: WireTotals,
     slo: SloTotals,
+    answers: AnswerTotals,
     /// For each cache mode, where there are several.
     by_cache: Vec<(CacheMode, Self)>,
 }
@@ -238,6 +243,7 @@ impl SummaryBuilder {
             last_end: None,
             wire: WireTotals::default(),
             slo: SloTotals::default(),
+            answers: AnswerTotals::default(),
         }
     }
 
@@ -268,6 +274,7 @@ impl SummaryBuilder {
         self.observe_span(record);
         self.wire.observe(record);
         self.slo.observe(record);
+        self.answers.observe(record);
         for (measure, values) in LATENCIES.into_iter().zip(&mut self.latencies) {
             match measure.read(record) {
                 Reading::Absent => {}
@@ -371,6 +378,7 @@ impl SummaryBuilder {
             },
             throughput,
             goodput,
+            answers: self.answers.summary(),
             wire: WireSummary::of(&self.wire),
             by_cache: self
                 .by_cache

@@ -4,6 +4,7 @@
 //! Memory is bounded: a fixed set of histograms and at most [`MAX_STATUSES`] pairs of outcome
 //! and status. Windows of time are elsewhere.
 
+use super::answers::AnswerTotals;
 use super::conventions::ConventionTotals;
 use super::distribution::Distribution;
 use super::exemplars::{Exemplar, Exemplars, ExportedSpan};
@@ -54,6 +55,7 @@ pub struct Totals {
     replaced: u64,
     last_success: Option<MonoTime>,
     wire: WireTotals,
+    answers: AnswerTotals,
     conventions: ConventionTotals,
 }
 
@@ -80,6 +82,7 @@ impl Totals {
             replaced: 0,
             last_success: None,
             wire: WireTotals::default(),
+            answers: AnswerTotals::default(),
             conventions: ConventionTotals::default(),
         }
     }
@@ -104,6 +107,7 @@ impl Totals {
             self.last_success = self.last_success.max(record.timeline.end);
         }
         self.wire.observe(record);
+        self.answers.observe(record);
         self.conventions.count_tokens(record);
         if record.is_measured() {
             self.measure(record, stall);
@@ -300,6 +304,12 @@ impl Totals {
     #[must_use]
     pub const fn wire(&self) -> &WireTotals {
         &self.wire
+    }
+
+    /// Questions of known answer by what their answers were worth.
+    #[must_use]
+    pub const fn answers(&self) -> &AnswerTotals {
+        &self.answers
     }
 
     /// What the `GenAI` conventions define.

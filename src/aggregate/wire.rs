@@ -33,8 +33,10 @@ impl WireTotals {
             *count += u64::from(record.notes.has(note));
         }
         let counted = !matches!(record.tokens.source, None | Some(TokenSource::Chunks));
+        // Who has been asked a question stops when it is answered: the number is a limit only.
         if record.outcome == Outcome::Ok
             && counted
+            && record.answer.is_none()
             && let Some((asked, came)) = record.tokens.requested_output.zip(record.tokens.output)
         {
             self.output_requested += u64::from(asked);

@@ -6,16 +6,15 @@
 use std::collections::VecDeque;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use anyhow::Context;
-use hyper::HeaderMap;
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 use tokio_util::task::TaskTracker;
 
-use super::aside::{Asking, page_at, page_elsewhere};
 use super::diagnosis::Diagnosing;
 use super::dispatch::{Dispatch, PhasePlan, Rules, Shared, Stop, Supply};
 use super::exporters::{self, ExporterTask, Otlp};
@@ -23,7 +22,8 @@ use super::feed::{Feed, FeedTask, FileReader, FromFile, Making, Timing};
 use super::join::{Join, Known};
 use super::lanes::{Lane, Lanes, Load};
 use super::ledger::Ledger;
-use super::streams::{StreamPlan, headers, loops, streams};
+use super::polls::polls;
+use super::streams::{StreamPlan, loops, streams};
 use super::tokenizers::{Tokenizers, load_all, measure};
 use super::{App, Extent, Outputs, Setup};
 use crate::aggregate::{Live, Reach, SampleRing, StreamRules, SummaryBuilder};
@@ -31,12 +31,12 @@ use crate::analysis::Watch;
 use crate::client::Cancel;
 use crate::clock::TimeAnchor;
 use crate::config::{
-    Arrivals, Config, PhaseConfig, ProbeConfig, Replies, ServerMetrics, TargetConfig, TraceSampling,
+    Arrivals, Config, PhaseConfig, ProbeConfig, PromptFile, Replies, TargetConfig, TraceSampling,
 };
 use crate::control::{Governor, Slots};
+use crate::load::schedule::start_within;
 use crate::load::workload::{Measure, Sources, Tokenizer, Workload};
-use crate::measurement::{Phase, RequestRecord, Slo, Stream, TraceIds};
-use crate::scrape::{PATHS, Poll};
+use crate::measurement::{Phase, PhaseKind, RequestRecord, Slo, Stream, TraceIds};
 use crate::telemetry::SelfMetrics;
 use crate::transport::Connect;
 
@@ -48,6 +48,11 @@ const SCRAPES: usize = 256;
 const SAMPLE_INTERVALS: u32 = 3;
 /// Samples kept of one target at most.
 const MAX_SAMPLES: usize = 100_000;
+
+/// What the order of a file's entries is drawn for, beside phases.
+const FILE_ORDER: u64 = 1 << 10;
+/// Makes other texts of the same blocks: "warm-ups" in ASCII.
+const OTHER_TEXTS: u64 = 0x7761_726d_2d75_7073;
 
 /// The seed of one random source of one stream.
 fn seeded(seed: u64, stream: &Stream, purpose: u64) -> StdRng {
@@ -148,7 +153,7 @@ impl App {
             other,
             shared,
             slots,
-            tallies: dispatches.iter().filter_map(Dispatch::tally).collect(),
+            tallies: dispatches.iter().flat_map(Dispatch::tallies).collect(),
             dispatches,
             feeds,
             records: records_in,
@@ -326,8 +331,8 @@ impl Parts<'_> {
             .collect::<anyhow::Result<Vec<_>>>()?;
         let tokenizer = self.tokenizers[stream.target_index].as_ref();
         let measured = ((stream.target_index, *target), tokenizer);
-        let (supply, task) = self.supply(probe, stream, measured)?;
-        feeds.extend(task);
+        let supply = self.supply((probe, stream), measured, feeds)?;
+        let warm_up = self.warm_up((probe, stream), measured, feeds)?;
         Ok(Dispatch {
             shared: self.shared.clone(),
             lanes: Lanes::new(
@@ -342,6 +347,7 @@ impl Parts<'_> {
                 target_slots: slots[stream.target_index].clone(),
             },
             supply,
+            warm_up,
             sessions: (replies(probe), 0),
             ledger: Ledger::default(),
             ids: rand::make_rng(),
@@ -349,13 +355,13 @@ impl Parts<'_> {
         })
     }
 
-    /// Where the prompts of `probe` come from, and what reads them if a file has more of them.
+    /// Where the prompts of `probe` come from. What gets them ready is put to `feeds`.
     fn supply(
         &self,
-        probe: &ProbeConfig,
-        stream: &Stream,
+        (probe, stream): (&ProbeConfig, &Stream),
         (target, tokenizer): ((usize, &TargetConfig), Option<&Arc<Tokenizer>>),
-    ) -> anyhow::Result<(Supply, Option<FeedTask>)> {
+        feeds: &mut Vec<FeedTask>,
+    ) -> anyhow::Result<Supply> {
         let sources = Sources {
             seeded: seeded(self.seed, stream, 1),
             fresh: rand::make_rng(),
@@ -366,33 +372,74 @@ impl Parts<'_> {
             let workload = Workload::new(&probe.workload, measure, sources);
             if is_slow && !probe.workload.has_contexts() {
                 let (making, prompts) = Making::ahead(workload);
-                return Ok((Supply::ahead(prompts), Some(FeedTask::Making(making))));
+                feeds.push(FeedTask::Making(making));
+                return Ok(Supply::ahead(prompts));
             }
-            return Ok((Supply::made(workload), None));
-        };
-        let timing = Timing {
-            replay: probe.phases.iter().find_map(|phase| match phase.arrivals {
-                Arrivals::Trace { replay } => Some(replay),
-                _ => None,
-            }),
-            pauses: file.pauses,
+            return Ok(Supply::made(workload));
         };
         let with = FromFile {
             seed: self.seed,
             sources,
-            order: seeded(self.seed, stream, 1 << 10),
+            order: seeded(self.seed, stream, FILE_ORDER),
             measure,
         };
+        let is_warm_up = |phase: &PhaseConfig| phase.kind == PhaseKind::WarmUp;
+        let timing = timing(file, probe.phases.iter().filter(|one| !is_warm_up(one)));
         let reader = FileReader::open(file, timing, with)?;
         reader.tell();
         let (feed, task) = Feed::begin(reader)?;
-        Ok((Supply::read(feed), task))
+        feeds.extend(task);
+        Ok(Supply::read(feed))
+    }
+
+    /// Where warm-ups have their prompts from, if `probe` has any and sends a file: from the same
+    /// one, read by itself, so that they do not move the place in it; and where texts are made,
+    /// from texts of their own, so that they warm no prompt that is measured.
+    fn warm_up(
+        &self,
+        (probe, stream): (&ProbeConfig, &Stream),
+        (target, tokenizer): ((usize, &TargetConfig), Option<&Arc<Tokenizer>>),
+        feeds: &mut Vec<FeedTask>,
+    ) -> anyhow::Result<Option<Supply>> {
+        let warm_ups = probe.phases.iter();
+        let mut warm_ups = warm_ups
+            .filter(|phase| phase.kind == PhaseKind::WarmUp)
+            .peekable();
+        let Some(file) = probe.workload.file().filter(|_| warm_ups.peek().is_some()) else {
+            return Ok(None);
+        };
+        let with = FromFile {
+            seed: self.seed ^ OTHER_TEXTS,
+            sources: Sources {
+                seeded: seeded(self.seed, stream, FILE_ORDER + 1),
+                fresh: rand::make_rng(),
+            },
+            order: seeded(self.seed, stream, FILE_ORDER + 2),
+            measure: measure(probe, target, tokenizer)?,
+        };
+        let reader = FileReader::open(file, timing(file, warm_ups), with)?;
+        let (feed, task) = Feed::begin(reader.of_warm_up())?;
+        feeds.extend(task);
+        Ok(Some(Supply::read(feed)))
+    }
+
+    /// How long after its start the phase `config` of `stream` begins with arrivals.
+    fn offset(&self, config: &PhaseConfig, stream: &Stream) -> Duration {
+        let whose = self.extent.spread.as_deref();
+        let interval = config.arrivals.interval();
+        let interval = interval.filter(|_| config.bounds.is_endless());
+        whose
+            .zip(interval)
+            .map_or(Duration::ZERO, |(whose, interval)| {
+                start_within(interval, [whose, &stream.target, &stream.probe])
+            })
     }
 
     /// The phases of `probe`, whose first stream is `stream`.
     fn phases(&self, probe: &ProbeConfig, stream: &Stream) -> VecDeque<PhasePlan> {
         let plan = |(index, config): (u64, &PhaseConfig)| {
             let mut config = config.clone();
+            let offset = self.offset(&config, stream);
             if config.bounds.is_endless() {
                 config.bounds.requests = self.extent.count;
                 config.bounds.duration = self.extent.duration;
@@ -402,6 +449,7 @@ impl Parts<'_> {
                 kind: config.kind,
             };
             PhasePlan {
+                offset,
                 config,
                 tag: (probe.phases.len() > 1).then(|| Arc::new(tag)),
                 arrivals: seeded(self.seed, stream, index << 2),
@@ -410,6 +458,17 @@ impl Parts<'_> {
             }
         };
         (0..).zip(&probe.phases).map(plan).collect()
+    }
+}
+
+/// What the rows of `file` are due by in `phases`.
+fn timing<'p>(file: &PromptFile, mut phases: impl Iterator<Item = &'p PhaseConfig>) -> Timing {
+    Timing {
+        replay: phases.find_map(|phase| match phase.arrivals {
+            Arrivals::Trace { replay } => Some(replay),
+            _ => None,
+        }),
+        pauses: file.pauses,
     }
 }
 
@@ -432,6 +491,7 @@ const fn rules(probe: &ProbeConfig) -> StreamRules {
         stall: probe.stall,
         total: probe.limits.total,
         slo: probe.slo,
+        knows_answers: probe.workload.knows_answers(),
     }
 }
 
@@ -452,51 +512,4 @@ fn known(target: &TargetConfig, probes: &[ProbeConfig]) -> Known {
         ),
         max_age: every * SAMPLE_INTERVALS,
     }
-}
-
-fn polls(config: &Config, (anchor, own): (TimeAnchor, &SelfMetrics)) -> anyhow::Result<Vec<Poll>> {
-    let with = (Asking::beside(anchor), own);
-    let targets = config.targets.iter().enumerate();
-    targets
-        .filter_map(|(index, target)| poll(index, target, with).transpose())
-        .collect()
-}
-
-/// The reading of the metrics page of the target at `target_index`, if it has one.
-pub(super) fn poll(
-    target_index: usize,
-    target: &TargetConfig,
-    (asking, own): (Asking, &SelfMetrics),
-) -> anyhow::Result<Option<Poll>> {
-    let (fetch, urls, headers) = match &target.server_metrics {
-        ServerMetrics::Off => return Ok(None),
-        ServerMetrics::Auto => {
-            let pages = PATHS
-                .iter()
-                .map(|path| page_at(target, (&target.urls[0], path), asking))
-                .collect::<anyhow::Result<Vec<_>>>()?;
-            let fetch = pages.first().context("a page has a path")?.fetch.clone();
-            let urls = pages.into_iter().map(|page| page.url).collect();
-            (fetch, urls, headers(target)?)
-        }
-        // Another host may not see the target's credentials.
-        ServerMetrics::Url(url) => {
-            let page = page_elsewhere(target, url, asking)?;
-            // Some answer at the same path with a slash only.
-            let slashed = (!url.contains('?') && !url.ends_with('/')).then(|| format!("{url}/"));
-            let urls = std::iter::once(page.url).chain(slashed).collect();
-            (page.fetch, urls, HeaderMap::new())
-        }
-    };
-    Ok(Some(Poll {
-        target_index,
-        target: target.name.clone(),
-        urls,
-        model: target.model.clone(),
-        headers,
-        every: target.server_metrics_every,
-        anchor: asking.anchor,
-        fetch,
-        own: own.clone(),
-    }))
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use anyhow::Context;
 
 use super::aside::{ASIDE, Asking};
-use super::build::{fresh_ids, poll, unseeded, unseeded_file};
+use super::build::{fresh_ids, unseeded, unseeded_file};
 use super::discover::{DiscoverError, served};
 use super::feed::{Feed, FileReader, Timing};
 use super::recognise::{Recognised, recognise};
@@ -17,7 +17,9 @@ use crate::clock::{MonoTime, TimeAnchor};
 use crate::config::{Config, PromptFile, TargetConfig};
 use crate::export::record::{RecordOptions, to_json_line};
 use crate::load::workload::{Measure, Prompt, Workload};
-use crate::measurement::{LengthMode, Observed, Outcome, RequestRecord, Sample, Slo, StallRule};
+use crate::measurement::{
+    LengthMode, Observed, Outcome, RequestRecord, Sample, Slo, StallRule, Wanted,
+};
 use crate::telemetry::SelfMetrics;
 use crate::transport::Connect;
 
@@ -235,8 +237,12 @@ async fn ask(
     let now = anchor.now();
     let mut record = RequestRecord::due(0, Arc::clone(&plan.stream), fresh_ids(), now);
     record.timeline.slot_free = Some(now);
-    let call = Call::new(record, prompt);
-    let record = *client.send(call, &Cancel::default()).await;
+    record.answer = prompt.wanted.clone().map(Wanted::unjudged);
+    let mut call = Call::new(record, prompt);
+    call.keep_reply = call.record.answer.is_some();
+    let mut record = *client.send(call, &Cancel::default()).await;
+    record.judge();
+    record.reply = None;
     let then = |at: Option<MonoTime>| ring.at(at?, ASIDE);
     Observed {
         at_intended: then(Some(now)),

@@ -6,6 +6,7 @@
 //! the refusal is the server's doing only if we came to the arrival in time.
 //! A closed loop takes its slots first and is due then.
 
+mod branches;
 mod calibrate;
 mod gate;
 mod pacer;
@@ -13,8 +14,10 @@ mod phase;
 mod request;
 mod session;
 mod supply;
+mod talks;
 
 use std::collections::VecDeque;
+use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -26,24 +29,24 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use self::gate::Gate;
 use self::pacer::Pacer;
 use self::phase::Phase;
 pub(super) use self::phase::{PhasePlan, Rules};
 use self::request::{Due, Ticket};
-use self::session::{Drawn, Setting};
+use self::session::{Begun, Drawn, Setting};
 pub(super) use self::supply::Supply;
 use self::supply::{Left, RowClock};
+use self::talks::{Talk, take_turn};
 use super::feed::Tally;
 use super::lanes::{Lane, Lanes};
 use super::ledger::Ledger;
 use crate::client::Cancel;
 use crate::clock::{MonoTime, TimeAnchor};
 use crate::config::{Replies, TraceSampling, WhenFull};
-use crate::control::{Governor, Slots};
+use crate::control::{Governor, Slot};
 use crate::load::schedule::Arrival;
 use crate::load::workload::Prompt;
-use crate::measurement::{Link, LinkKind, RequestRecord, TraceIds};
+use crate::measurement::{Link, LinkKind, PhaseKind, RequestRecord, TraceIds, Wanted};
 
 /// After this long without a request the way there is cold.
 const PAUSE: Duration = Duration::from_millis(20);
@@ -106,6 +109,8 @@ pub(super) struct Dispatch {
     pub(super) phases: VecDeque<PhasePlan>,
     pub(super) rules: Rules,
     pub(super) supply: Supply,
+    /// What warm-ups send of a file, so that they do not move the place in it; `None`: the same.
+    pub(super) warm_up: Option<Supply>,
     /// Whose answers later turns carry, and how many conversations there were.
     pub(super) sessions: (Replies, u64),
     pub(super) ledger: Ledger,
@@ -115,9 +120,21 @@ pub(super) struct Dispatch {
 }
 
 impl Dispatch {
-    /// Where what becomes of its file is counted, if it has one.
-    pub(super) fn tally(&self) -> Option<Arc<Tally>> {
-        self.supply.tally().map(Arc::clone)
+    /// Where what becomes of its file is counted, if it has one, and of the same in warm-ups.
+    pub(super) fn tallies(&self) -> impl Iterator<Item = Arc<Tally>> {
+        let supplies = [Some(&self.supply), self.warm_up.as_ref()];
+        supplies
+            .into_iter()
+            .flatten()
+            .filter_map(Supply::tally)
+            .cloned()
+    }
+
+    /// Takes what warm-ups send for what is sent, or back again.
+    fn change_supply(&mut self) {
+        if let Some(warm_up) = &mut self.warm_up {
+            std::mem::swap(&mut self.supply, warm_up);
+        }
     }
 
     /// Runs until the last phase has ended, requests included, or the run stops.
@@ -133,12 +150,22 @@ impl Dispatch {
         }
         let mut start = anchor.now();
         while let Some(plan) = self.phases.pop_front() {
+            let is_warm_up = plan.config.kind == PhaseKind::WarmUp;
             let mut phase = plan.begin(&self.shared, &self.rules, start);
+            if is_warm_up {
+                self.change_supply();
+            }
             if phase.schedule.is_closed_loop() {
                 self.ledger.next_unknown();
                 self.run_closed(&mut phase).await;
             } else {
                 self.run_open(&mut phase, (&mut pacer, &mut line)).await;
+                if let Some(tally) = self.supply.tally() {
+                    tally.unsent(phase.turns_left());
+                }
+            }
+            if is_warm_up {
+                self.change_supply();
             }
             // Turns that follow others are not due yet.
             if self.phases.is_empty() && !self.supply.is_read() {
@@ -165,6 +192,12 @@ impl Dispatch {
         {
             if self.supply.is_read() {
                 self.ledger.next_unknown();
+                if !phase.goes_on(arrival.turn) {
+                    if phase.is_worked_off() {
+                        return;
+                    }
+                    continue;
+                }
             } else {
                 self.ledger.next_due(arrival.intended);
             }
@@ -175,19 +208,15 @@ impl Dispatch {
             let Some(due) = self.arrive(arrival, phase).await else {
                 return;
             };
-            if let Some(turn) = arrival.turn {
-                let user = phase.user(turn, arrival.intended);
-                Due::spawn(
-                    (&self.shared, &phase.requests),
-                    take_turn(due, user, (phase.gate.clone(), arrival.intended)),
-                );
-                continue;
-            }
+            let (due, turn) = match self.turn(due, arrival, phase) {
+                ControlFlow::Continue(due) => due,
+                ControlFlow::Break(()) => continue,
+            };
             match phase.gate.enter(arrival.intended, line.free).await {
                 Ok((held, free)) => {
                     // Arrivals are served in order, so none has a slot before its predecessor had.
                     line.free = line.free.max(free);
-                    due.go(held, line.free);
+                    due.go(held.with_turn(turn), line.free);
                 }
                 Err(reason) => {
                     if phase.gate.when_full == WhenFull::Wait {
@@ -197,6 +226,30 @@ impl Dispatch {
                 }
             }
         }
+    }
+
+    /// The turn of its session that `due` takes at once, if it has one. Where it has to wait for
+    /// the one before, or belongs to a user, it goes its own way, and others go on.
+    fn turn(
+        &self,
+        due: Due,
+        arrival: Arrival,
+        phase: &mut Phase,
+    ) -> ControlFlow<(), (Due, Option<Slot>)> {
+        let turns = match (phase.turns_of(arrival, &due), &due.talk) {
+            (Some(turns), _) => turns,
+            (None, None) => return ControlFlow::Continue((due, None)),
+            (None, Some(talk)) => {
+                if let Some(turn) = talk.turns.try_take() {
+                    return ControlFlow::Continue((due, Some(turn)));
+                }
+                talk.turns.clone()
+            }
+        };
+        let waits = (phase.gate.clone(), arrival.intended);
+        let waiting = take_turn(due, turns, waits);
+        Due::spawn((&self.shared, &phase.requests), waiting);
+        ControlFlow::Break(())
     }
 
     async fn run_closed(&mut self, phase: &mut Phase) {
@@ -292,28 +345,40 @@ impl Dispatch {
         let sequence = self.shared.sequence.fetch_add(1, Relaxed);
         let ids = next_ids(&mut self.ids);
         let is_second = self.lanes.is_second();
-        let lane = self.lanes.pick();
+        let (lanes, count) = (&mut self.lanes, &mut self.sessions.1);
+        let begin = || {
+            *count += 1;
+            (lanes.pick(), FIRST_SESSION + *count)
+        };
+        let (script, talk) = self.supply.coming(arrival, phase, begin)?;
+        let lane = match &talk {
+            Some(talk) => talk.lane.clone(),
+            None => self.lanes.pick(),
+        };
         let intended = arrival.intended;
-        let session = arrival.turn.map(|turn| turn.session);
         let mut record = RequestRecord::due(sequence, Arc::clone(&lane.stream), ids, intended);
         record.phase.clone_from(&phase.tag);
         record.traced = self.shared.sampling.samples(ids.trace);
         let before = self.before.replace(ids).filter(|_| is_second);
-        record.link = before.map(|ids| Link {
+        let pair = before.map(|ids| Link {
             kind: LinkKind::Pair,
             ids,
         });
-        let script = self.supply.take(session)?;
+        record.link = pair.or_else(|| talk.as_ref()?.link(ids));
         let closed_loop = phase.schedule.is_closed_loop();
         let give_up = phase.give_up();
-        let (prompt, then) = {
-            let (setting, ids) = (self.setting(phase, &lane), &mut self.ids);
-            session::begin(script, setting, || Drawn {
+        let setting = self.setting(phase, (&lane, talk.as_ref()));
+        let of_file = setting.as_ref().map(|setting| setting.number);
+        let ids = &mut self.ids;
+        let Begun { prompt, part, then } =
+            session::begin(script, setting, talk.as_ref(), || Drawn {
                 ids: next_ids(ids),
                 give_up: phase.give_up(),
-            })
-        };
+            });
+        record.answer = prompt.wanted.clone().map(Wanted::unjudged);
         self.ledger.open(sequence, intended);
+        // Who is one of several turns keeps a connection with them.
+        let is_one = then.is_none() && talk.is_none();
         Some(Due {
             shared: self.shared.clone(),
             ticket: Ticket {
@@ -324,10 +389,11 @@ impl Dispatch {
             },
             prompt,
             closed_loop,
-            session: match &then {
-                Some(session) => Some(session.number()),
-                None => session,
-            },
+            session: of_file
+                .filter(|_| !is_one)
+                .or(arrival.turn.map(|turn| turn.session)),
+            talk,
+            part,
             then,
             give_up,
             phase: (phase.requests.clone(), phase.cancel.clone()),
@@ -335,12 +401,22 @@ impl Dispatch {
     }
 
     /// What the turns of a conversation at `lane` have in common; `None` where there are none.
-    fn setting(&mut self, phase: &Phase, lane: &Lane) -> Option<Setting> {
+    fn setting(
+        &mut self,
+        phase: &Phase,
+        (lane, talk): (&Lane, Option<&Arc<Talk>>),
+    ) -> Option<Setting> {
         let Supply::Read { feed, .. } = &self.supply else {
             return None;
         };
         let (replies, begun) = &mut self.sessions;
-        *begun += 1;
+        let number = talk.map_or_else(
+            || {
+                *begun += 1;
+                FIRST_SESSION + *begun
+            },
+            |talk| talk.number,
+        );
         Some(Setting {
             shared: self.shared.clone(),
             lane: lane.clone(),
@@ -349,7 +425,7 @@ impl Dispatch {
             gate: phase.gate.clone(),
             left: phase.left.clone(),
             closed_loop: phase.schedule.is_closed_loop(),
-            number: FIRST_SESSION + *begun,
+            number,
             replies: *replies,
             tally: Arc::clone(feed.tally()),
             phase: (phase.requests.clone(), phase.cancel.clone()),
@@ -375,21 +451,5 @@ impl Default for Line {
         Self {
             free: MonoTime::ZERO,
         }
-    }
-}
-
-/// Waits for the user's last turn to end, then for the slots. Other users go on meanwhile.
-async fn take_turn(due: Due, user: Slots, (gate, intended): (Gate, MonoTime)) {
-    let turn = match user.try_take() {
-        Some(slot) => Ok((slot, intended)),
-        None => gate.wait_for(&user, intended).await,
-    };
-    let (turn, ready) = match turn {
-        Ok(turn) => turn,
-        Err(reason) => return due.refuse(reason),
-    };
-    match gate.enter(intended, ready).await {
-        Ok((held, free)) => due.go(held.with_user(Some(turn)), free.max(ready)),
-        Err(reason) => due.refuse(reason),
     }
 }

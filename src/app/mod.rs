@@ -17,6 +17,7 @@ mod gauges;
 mod join;
 mod lanes;
 mod ledger;
+mod polls;
 mod recognise;
 mod run;
 mod runtimes;
@@ -27,7 +28,7 @@ mod tokenizers;
 pub use build::draw_seed;
 pub use check::{Checked, CheckedRequest, check_files, check_target};
 pub use discover::{DiscoverError, ask_model};
-pub use feed::{FileReport, Look, UnusableFile, look};
+pub use feed::{FileReport, Look, UnusableFile, look, not_a_part, parts};
 pub use recognise::Recognised;
 pub use run::RunReport;
 pub use runtimes::Runtimes;
@@ -79,7 +80,7 @@ pub struct Setup {
 }
 
 /// When a run ends by itself, and how.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Extent {
     /// After this many arrivals of each probe at each of its targets, in a phase without an end.
     pub count: Option<u64>,
@@ -87,6 +88,9 @@ pub struct Extent {
     pub duration: Option<Duration>,
     /// Whether an arrival waits for a slot as long as it takes, instead of `limits.total`.
     pub patient: bool,
+    /// Whose run it is: streams without an end that have an interval begin at a time within it
+    /// that this and their names decide. `None`: all begin at once.
+    pub spread: Option<String>,
 }
 
 /// What a run leaves behind, beside what its configuration exports.

@@ -11,7 +11,7 @@ use hyper::header::{HeaderName, HeaderValue};
 
 use crate::client::{Client, ClientSetup, Protocol};
 use crate::clock::TimeAnchor;
-use crate::config::{BaseUrl, Config, ProbeConfig, TargetConfig, TlsConfig};
+use crate::config::{BaseUrl, Config, ProbeConfig, RequestConfig, TargetConfig, TlsConfig};
 use crate::measurement::{CacheMode, LengthMode, Stream, StreamId};
 use crate::transport::{Connect, Endpoint, EndpointError};
 
@@ -88,7 +88,7 @@ fn stream(
         api: target.api,
         cache,
         connection: probe.connection,
-        length: if target.api.takes_exact_length() && target.request.exact_length {
+        length: if target.api.takes_exact_length() && asks_exact_length(probe, target) {
             LengthMode::Exact
         } else {
             LengthMode::Advisory
@@ -97,6 +97,12 @@ fn stream(
         closed_loop: probe.is_closed_loop(),
         model: model.map_or_else(Default::default, Into::into),
     }
+}
+
+/// Whether answers are asked to be exactly so long. Who has been asked a question stops when it
+/// is answered.
+fn asks_exact_length(probe: &ProbeConfig, target: &TargetConfig) -> bool {
+    target.request.exact_length && !probe.workload.knows_answers()
 }
 
 /// The plans of each probe and target: those that share a schedule.
@@ -128,7 +134,11 @@ impl StreamPlan<'_> {
                 "PEM files of certificates and of a key",
             )
         })?;
-        let protocol = Protocol::new(target.api, target.request.clone()).map_err(|error| {
+        let request = RequestConfig {
+            exact_length: asks_exact_length(self.probe, target),
+            ..target.request.clone()
+        };
+        let protocol = Protocol::new(target.api, request).map_err(|error| {
             let wanted = "a `body` that can be sent, and a `text` that is a JSON path";
             unusable("request.body", error.to_string(), wanted)
         })?;

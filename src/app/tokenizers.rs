@@ -56,6 +56,7 @@ pub(super) fn measure(
     let count = match &probe.workload.source {
         PromptSource::Synthetic(synthetic) => synthetic.count,
         PromptSource::File(file) => file.count,
+        PromptSource::Known(_) => Counting::Auto,
     };
     match (count, of_file) {
         (Counting::Auto | Counting::Tokenizer, Some(tokenizer)) => {

@@ -36,6 +36,12 @@ pub(super) fn told_of(file: &FileReport) -> Vec<String> {
             file.unsent_turns
         ));
     }
+    if file.forgotten_sessions > 0 {
+        told.push(format!(
+            "{name}: {} idle sessions were forgotten, since there were very many; what came of them later began anew",
+            file.forgotten_sessions
+        ));
+    }
     told
 }
 

@@ -7,12 +7,13 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::bench_prompt::FileTexts;
+use super::bench_prompt::{FileTexts, NOT_MADE};
 use crate::app::{Look, look};
 use crate::config::{
     Arrivals, CacheModes, Pauses, PhaseConfig, PromptFile, PromptSource, Replay, Replies, Sampling,
     WorkloadConfig,
 };
+use crate::load::trace::Format;
 use crate::measurement::CacheMode;
 
 /// In which order the entries of a file are sent.
@@ -35,29 +36,6 @@ pub(super) enum Answers {
     Recorded,
 }
 
-/// Flags that say what prompts of our own making are like.
-const NOT_BESIDE: [&str; 19] = [
-    "isl",
-    "isl_stddev",
-    "osl_stddev",
-    "seq_dist",
-    "random_range_ratio",
-    "prompt_style",
-    "cache",
-    "cache_salt",
-    "system_prompt",
-    "shared_system_prompt_length",
-    "user_context_prompt_length",
-    "prefix_pool",
-    "prefix_prompt_length",
-    "image_width_mean",
-    "image_height_mean",
-    "image_batch_size",
-    "audio_length_mean",
-    "audio_batch_size",
-    "tools",
-];
-
 /// The file that prompts come from.
 #[derive(Debug, clap::Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
@@ -67,7 +45,7 @@ pub(super) struct Input {
         long = "input-file",
         id = "input_file",
         value_name = "FILE",
-        conflicts_with_all = NOT_BESIDE
+        conflicts_with_all = NOT_MADE.into_iter().chain(["known_answers"])
     )]
     path: Option<PathBuf>,
     /// Format of the file [default: what its first row shows].
@@ -136,6 +114,8 @@ pub(super) struct Chosen {
     pub(super) workload: WorkloadConfig,
     /// Rows are due when they were recorded.
     pub(super) fixed: Option<Replay>,
+    /// Its sessions may have sub-agents, which are at work beside them.
+    pub(super) has_agents: bool,
     /// What was found out about the file.
     pub(super) note: String,
 }
@@ -183,6 +163,7 @@ impl Input {
                 }
             ),
             fixed: is_fixed.then(|| self.replay()),
+            has_agents: format == Format::Weka,
             workload: WorkloadConfig {
                 source: PromptSource::File(file),
                 cache: CacheModes::Only(CacheMode::Cold),
@@ -277,12 +258,10 @@ impl Chosen {
         &self,
         phases: &mut [PhaseConfig],
         (has_end, concurrency): (bool, Option<u32>),
-    ) -> Result<(), String> {
+    ) {
         for phase in phases {
-            if matches!(phase.arrivals, Arrivals::Users { .. }) {
-                return Err(
-                    "--num-users: given\n  wanted: another process beside `--input-file`\n  hint: the sessions of a file have turns and pauses of their own".to_owned(),
-                );
+            if let Arrivals::Users { turns, .. } = &mut phase.arrivals {
+                *turns = None;
             }
             if let Some(replay) = self.fixed
                 && phase.kind.is_measured()
@@ -294,7 +273,6 @@ impl Chosen {
                 }
             }
         }
-        Ok(())
     }
 }
 

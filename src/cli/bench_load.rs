@@ -15,7 +15,7 @@ use crate::measurement::PhaseKind;
 /// Requests sent where neither a count nor a duration is given.
 const DEFAULT_COUNT: u64 = 100;
 /// Requests in flight at most, where a rate and no concurrency is given.
-const UNBOUNDED: u32 = 100_000;
+pub(super) const UNBOUNDED: u32 = 100_000;
 /// In-flight requests may go on this long after `--benchmark-duration`.
 const GRACE: Duration = Duration::from_secs(30);
 
@@ -82,13 +82,15 @@ pub(super) struct Shape {
         conflicts_with_all = ["request_rate", "request_rate_series", "arrival_pattern", "arrival_smoothness"]
     )]
     pub(super) user_centric_rate: Option<f64>,
-    /// Turns of a user before another one takes the place.
+    /// Turns of a user before another one takes the place; with `--input-file` users go through
+    /// the conversations of the file, one after the other.
     #[arg(
         long,
         visible_alias = "conversation-turn-mean",
         value_parser = clap::value_parser!(u32).range(1..=1_000_000),
         default_value_t = 1,
-        value_name = "TURNS"
+        value_name = "TURNS",
+        conflicts_with = "input_file"
     )]
     pub(super) session_turns_mean: u32,
     /// Requests to send; 100 if there is no other end.
@@ -306,7 +308,7 @@ impl Shape {
             return Ok(Arrivals::Users {
                 users,
                 rate,
-                turns: self.session_turns_mean,
+                turns: Some(self.session_turns_mean),
             });
         }
         let gaps = self.gaps(values.arrival_pattern)?;

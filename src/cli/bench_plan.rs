@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::bench_goodput::Goodput;
 use super::bench_input::{Chosen, Input};
-use super::bench_load::Shape;
+use super::bench_load::{Shape, UNBOUNDED};
 use super::bench_prompt::{FileTexts, Prompts};
 use crate::app::Extent;
 use crate::config::{
@@ -158,6 +158,12 @@ impl Load {
                 self.endpoint_type.name()
             ));
         }
+        if self.prompts.has_questions() && !self.endpoint_type.makes_tokens() {
+            return Err(format!(
+                "--known-answers: `{}` answers with no text\n  wanted: another `--endpoint-type`",
+                self.endpoint_type.name()
+            ));
+        }
         let visible = |key: &String| key.bytes().all(|byte| byte.is_ascii_graphic());
         if !self.api_key.as_ref().is_none_or(visible) {
             return Err("--api-key: it holds a character that a header cannot carry\n  wanted: visible ASCII characters".to_owned());
@@ -167,13 +173,17 @@ impl Load {
         let paced = self.shape.is_paced();
         let chosen = self.input.chosen((self.texts_of_file()?, paced))?;
         if let Some(chosen) = &chosen {
-            chosen.apply(&mut phases, (self.shape.has_end(), self.shape.concurrency))?;
+            chosen.apply(&mut phases, (self.shape.has_end(), self.shape.concurrency));
         }
         let workload = match &chosen {
             Some(chosen) => chosen.workload.clone(),
             None => self.prompts.workload()?,
         };
-        let in_flight = Shape::in_flight(&phases);
+        let in_flight = match &chosen {
+            // A cap is one of sessions, of which several requests may be at work.
+            Some(chosen) if chosen.has_agents => UNBOUNDED,
+            _ => Shape::in_flight(&phases),
+        };
         let slo = self.goodput.slo(streaming)?;
         Ok(Plan {
             config: Config {

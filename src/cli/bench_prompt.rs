@@ -8,10 +8,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::config::{
-    Audio, CacheModes, Counting, Images, Lengths, PrefixPool, PromptSource, SizePairs, Sizes,
-    Synthetic, SystemPrompt, TextStyle, TokenizerConfig, WorkloadConfig,
+    Audio, CacheModes, Counting, Images, KnownAnswers, Lengths, PrefixPool, PromptSource,
+    SizePairs, Sizes, Synthetic, SystemPrompt, TextStyle, TokenizerConfig, WorkloadConfig,
 };
-use crate::measurement::CacheMode;
+use crate::measurement::{CacheMode, KnownKind};
 
 /// Prompt tokens where nothing is said.
 const DEFAULT_INPUT: u32 = 550;
@@ -30,6 +30,29 @@ pub(super) enum Cache {
     /// Each cold prompt is followed by a warm one: equal but for its last 16 tokens.
     Paired,
 }
+
+/// Flags that say what texts of our own making are like.
+pub(super) const NOT_MADE: [&str; 19] = [
+    "isl",
+    "isl_stddev",
+    "osl_stddev",
+    "seq_dist",
+    "random_range_ratio",
+    "prompt_style",
+    "cache",
+    "cache_salt",
+    "system_prompt",
+    "shared_system_prompt_length",
+    "user_context_prompt_length",
+    "prefix_pool",
+    "prefix_prompt_length",
+    "image_width_mean",
+    "image_height_mean",
+    "image_batch_size",
+    "audio_length_mean",
+    "audio_batch_size",
+    "tools",
+];
 
 /// What is said of texts that stand for the lengths and blocks of a file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -189,6 +212,19 @@ pub(super) struct Prompts {
     /// Sounds beside each prompt.
     #[arg(long, visible_alias = "batch-size-audio", value_parser = clap::value_parser!(u32).range(1..=100), default_value_t = 1, value_name = "N")]
     audio_batch_size: u32,
+    /// Questions of which the answer is known, instead of texts: `arithmetic`, `backwards` and
+    /// `counting`, or some of them; how many are answered rightly is said. `--osl` is the most
+    /// that an answer may have [default: 64].
+    #[arg(
+        long,
+        value_parser = known_kind,
+        value_delimiter = ',',
+        num_args = 0..=3,
+        require_equals = true,
+        value_name = "KINDS",
+        conflicts_with_all = NOT_MADE.into_iter().chain(["prompt_count"])
+    )]
+    known_answers: Option<Vec<KnownKind>>,
     /// Tools that the model may call.
     #[arg(long, value_parser = clap::value_parser!(u32).range(0..=128), default_value_t = 0, value_name = "N")]
     tools: u32,
@@ -197,6 +233,9 @@ pub(super) struct Prompts {
 impl Prompts {
     /// What is sent.
     pub(super) fn workload(&self) -> Result<WorkloadConfig, String> {
+        if let Some(kinds) = &self.known_answers {
+            return self.questions(kinds);
+        }
         let sizes = self.sizes()?;
         let cache = match self.cache {
             Cache::Cold => CacheModes::Only(CacheMode::Cold),
@@ -229,6 +268,35 @@ impl Prompts {
             cache,
             cache_salt: self.cache_salt,
         })
+    }
+
+    /// Questions of `kinds`; empty: of all.
+    fn questions(&self, kinds: &[KnownKind]) -> Result<WorkloadConfig, String> {
+        let mut known = KnownAnswers::default();
+        if !kinds.is_empty() {
+            let is_new = |(at, kind): &(usize, &KnownKind)| !kinds[..*at].contains(kind);
+            let once = kinds.iter().enumerate().filter(is_new);
+            known.kinds = once.map(|(_, kind)| *kind).collect();
+        }
+        match &self.osl {
+            None => {}
+            Some(Lengths::Fixed(tokens)) => known.output_tokens = *tokens,
+            Some(lengths) => {
+                return Err(format!(
+                    "--osl: `{lengths}` beside `--known-answers`\n  wanted: a number of tokens"
+                ));
+            }
+        }
+        Ok(WorkloadConfig {
+            source: PromptSource::Known(known),
+            cache: CacheModes::Only(CacheMode::Cold),
+            cache_salt: false,
+        })
+    }
+
+    /// Whether there are questions of known answer.
+    pub(super) const fn has_questions(&self) -> bool {
+        self.known_answers.is_some()
     }
 
     /// What is said of the texts of a file.
@@ -344,6 +412,14 @@ impl Prompts {
             height: height.unwrap_or(DEFAULT_SIDE),
         })
     }
+}
+
+fn known_kind(text: &str) -> Result<KnownKind, String> {
+    let known = || {
+        let names = KnownKind::ALL.map(KnownKind::name);
+        format!("wanted one of {}", names.join(", "))
+    };
+    KnownKind::named(text).ok_or_else(known)
 }
 
 fn tokens() -> clap::builder::RangedI64ValueParser<u32> {

@@ -89,7 +89,10 @@ fn serve(mut config: Config) -> anyhow::Result<Exit> {
             config,
             anchor: TimeAnchor::start(),
             connect: tcp(),
-            extent: Extent::default(),
+            extent: Extent {
+                spread: Some(host_name()),
+                ..Extent::default()
+            },
             outputs: Outputs {
                 listener,
                 ..Outputs::default()
@@ -99,6 +102,12 @@ fn serve(mut config: Config) -> anyhow::Result<Exit> {
     });
     drop(held);
     exit
+}
+
+/// The name of this machine or pod, as the kernel has it; empty where that is not known.
+fn host_name() -> String {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname");
+    name.unwrap_or_default().trim_end().to_owned()
 }
 
 /// Binds the surface, or says why not in the form of a configuration problem.

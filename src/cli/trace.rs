@@ -1,15 +1,18 @@
 //! `trace`: what its commands share: which file, in which format, and what is done with bad rows.
 
+use std::collections::{BTreeSet, VecDeque};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use clap::Subcommand;
 
 use super::{Exit, say, trace_analyze, trace_convert, trace_synthesize};
+use crate::app::{not_a_part, parts};
 use crate::load::trace::{
-    Clock, Detected, Encoding, FileIds, Format, Kind, ReadOptions, RowError, Rows, SORTED_IN,
-    Sorter, Source, TraceRow,
+    Clock, Detected, FileIds, Format, Kind, ReadOptions, RowError, Rows, SORTED_IN, Sorter, Source,
+    TraceRow,
 };
 
 /// Arguments of `trace`.
@@ -32,9 +35,11 @@ enum TraceCommand {
 /// A trace to read.
 #[derive(Debug, clap::Args)]
 pub(super) struct Input {
-    /// Trace file, also packed with gzip or zstd; `-` is standard input.
-    #[arg(value_name = "FILE")]
-    file: PathBuf,
+    /// Trace file, also packed with gzip or zstd; `-` is standard input. Of several, and of those
+    /// in a directory, which are taken in the order of their names, each goes on where the one
+    /// before ended.
+    #[arg(value_name = "FILE", required = true, num_args = 1..)]
+    files: Vec<PathBuf>,
     /// Format of the file, by our name or that of `--custom-dataset-type` of `aiperf` [default:
     /// what the first row shows].
     #[arg(long, visible_alias = "custom-dataset-type", value_name = "NAME")]
@@ -56,12 +61,21 @@ const LISTED: u64 = 20;
 
 /// An open trace.
 pub(super) struct Trace {
+    /// What was given.
     pub(super) name: String,
     pub(super) detected: Detected,
-    pub(super) encoding: Encoding,
     pub(super) bad_rows: u64,
     pub(super) block_tokens: u32,
+    /// How its files are packed, as far as they were opened.
+    encodings: BTreeSet<&'static str>,
+    options: ReadOptions,
+    format: Option<String>,
     rows: Reading,
+    /// The file that is open, and those after it.
+    part: String,
+    rest: VecDeque<PathBuf>,
+    /// The time of the last row, and whether a file was opened since.
+    last: (Option<Duration>, bool),
     skip: bool,
     list: bool,
 }
@@ -85,19 +99,17 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
 }
 
 impl Input {
-    /// Opens the file and finds out what it is.
+    /// Opens the file, or the first of several, and finds out what it is.
     pub(super) fn open(&self) -> Result<Trace, Unusable> {
-        let name = self.name();
-        let unreadable =
-            |error: io::Error| format!("{name}: {error}\n  wanted: a trace file that can be read");
-        let source = open_file(&self.file)
-            .and_then(Source::open)
-            .map_err(unreadable)?;
-        let detected = self.detect(&name, &source)?;
+        let mut rest = self.parts()?;
+        let first = rest.pop_front().unwrap_or_default();
+        let source = opened(&first)?;
+        let detected = detect(self.format.as_deref(), &called(&first), &source)?;
         let format = detected.format;
         if format.kind() == Kind::Prompts {
             return Err(format!(
-                "{name}: `{}`: {}\n  wanted: a trace, which has times or numbers of tokens\n  hint: this is a set of prompts; if it is not, name the format with `--format`",
+                "{}: `{}`: {}\n  wanted: a trace, which has times or numbers of tokens\n  hint: this is a set of prompts; if it is not, name the format with `--format`",
+                called(&first),
                 format.name(),
                 detected.reason,
             ));
@@ -105,68 +117,113 @@ impl Input {
         let mut options = ReadOptions::of(format);
         options.block_tokens = self.block_size.unwrap_or(options.block_tokens);
         options.prefix_hashes = self.prefix_hashes;
-        let block_tokens = options.block_tokens;
-        let encoding = source.encoding();
-        let rows = if format == Format::Baseten {
-            self.parquet(options, &name)?
-        } else {
-            let reader: Box<dyn BufRead + Send> = Box::new(source.into_reader());
-            Rows::open(format, options, reader, name.as_str())
-                .map_err(|error| format!("{name}: {error}"))?
-        };
         Ok(Trace {
-            rows,
-            name,
+            name: self.name(),
+            block_tokens: options.block_tokens,
+            encodings: BTreeSet::from([source.encoding().name()]),
+            rows: rows(&first, source, (format, options.clone()))?,
+            options,
+            format: self.format.clone(),
             detected,
-            encoding,
             bad_rows: 0,
-            block_tokens,
+            part: called(&first),
+            rest,
+            last: (None, false),
             skip: self.skip_bad_rows,
             list: true,
         })
     }
 
-    /// A Parquet file is read from its end, so it is opened as a file and not as a stream.
-    #[cfg(feature = "parquet")]
-    fn parquet(&self, options: ReadOptions, name: &str) -> Result<Reading, Unusable> {
-        let file = File::open(&self.file)
-            .map_err(|error| format!("{name}: {error}\n  wanted: a Parquet file on disk"))?;
-        Rows::parquet(options, file, name).map_err(|error| {
-            format!("{name}: {error}\n  hint: Parquet is read in Baseten's layout")
-        })
-    }
-
-    #[cfg(not(feature = "parquet"))]
-    fn parquet(&self, _: ReadOptions, name: &str) -> Result<Reading, Unusable> {
-        Err(format!(
-            "{name}: Parquet\n  wanted: another format; this program was built without the feature `parquet`"
-        ))
+    /// All files, those of directories among them.
+    fn parts(&self) -> Result<VecDeque<PathBuf>, Unusable> {
+        if self.files.iter().any(|file| is_input(file)) {
+            if self.files.len() > 1 {
+                return Err("-: standard input\n  wanted: nothing beside it".to_owned());
+            }
+            return Ok(self.files.clone().into());
+        }
+        let all = self.files.iter().map(|file| parts(file));
+        all.collect::<Result<Vec<_>, _>>()
+            .map(|all| all.into_iter().flatten().collect())
     }
 
     fn name(&self) -> String {
-        if self.file == Path::new("-") {
-            "(standard input)".to_owned()
-        } else {
-            self.file.display().to_string()
+        let first = self.files.first().map(|file| called(file));
+        let first = first.unwrap_or_default();
+        match self.files.len().saturating_sub(1) {
+            0 => first,
+            more => format!("{first} and {more} more"),
         }
     }
+}
 
-    fn detect(&self, name: &str, source: &Source) -> Result<Detected, Unusable> {
-        let Some(given) = &self.format else {
-            return Format::detect(source.head()).map_err(|found| {
-                format!(
-                    "{name}: {found}\n  wanted: one of {}\n  hint: name it with `--format` if it is one of these",
-                    names()
-                )
-            });
-        };
-        let format = Format::named(given)
-            .ok_or_else(|| format!("--format: `{given}`\n  wanted: one of {}", names()))?;
-        Ok(Detected {
-            format,
-            reason: "as `--format` says".to_owned(),
-        })
+fn is_input(file: &Path) -> bool {
+    file == Path::new("-")
+}
+
+/// What `file` is called.
+fn called(file: &Path) -> String {
+    if is_input(file) {
+        "(standard input)".to_owned()
+    } else {
+        file.display().to_string()
     }
+}
+
+fn opened(file: &Path) -> Result<Source, Unusable> {
+    open_file(file).and_then(Source::open).map_err(|error| {
+        format!(
+            "{}: {error}\n  wanted: a trace file that can be read",
+            called(file)
+        )
+    })
+}
+
+/// The rows of `file`, of which `source` is what it gives.
+fn rows(
+    file: &Path,
+    source: Source,
+    (format, options): (Format, ReadOptions),
+) -> Result<Reading, Unusable> {
+    let name = called(file);
+    if format == Format::Baseten {
+        return parquet(file, options, &name);
+    }
+    let reader: Box<dyn BufRead + Send> = Box::new(source.into_reader());
+    Rows::open(format, options, reader, name.as_str()).map_err(|error| format!("{name}: {error}"))
+}
+
+/// A Parquet file is read from its end, so it is opened as a file and not as a stream.
+#[cfg(feature = "parquet")]
+fn parquet(file: &Path, options: ReadOptions, name: &str) -> Result<Reading, Unusable> {
+    let file = File::open(file)
+        .map_err(|error| format!("{name}: {error}\n  wanted: a Parquet file on disk"))?;
+    Rows::parquet(options, file, name)
+        .map_err(|error| format!("{name}: {error}\n  hint: Parquet is read in Baseten's layout"))
+}
+
+#[cfg(not(feature = "parquet"))]
+fn parquet(_: &Path, _: ReadOptions, name: &str) -> Result<Reading, Unusable> {
+    Err(format!(
+        "{name}: Parquet\n  wanted: another format; this program was built without the feature `parquet`"
+    ))
+}
+
+fn detect(given: Option<&str>, name: &str, source: &Source) -> Result<Detected, Unusable> {
+    let Some(given) = given else {
+        return Format::detect(source.head()).map_err(|found| {
+            format!(
+                "{name}: {found}\n  wanted: one of {}\n  hint: name it with `--format` if it is one of these",
+                names()
+            )
+        });
+    };
+    let format = Format::named(given)
+        .ok_or_else(|| format!("--format: `{given}`\n  wanted: one of {}", names()))?;
+    Ok(Detected {
+        format,
+        reason: "as `--format` says".to_owned(),
+    })
 }
 
 fn names() -> String {
@@ -180,9 +237,6 @@ fn open_file(path: &Path) -> io::Result<Box<dyn BufRead + Send>> {
         return Ok(Box::new(BufReader::with_capacity(BUFFER, io::stdin())));
     }
     let file = File::open(path)?;
-    if file.metadata()?.is_dir() {
-        return Err(io::Error::other("is a directory"));
-    }
     Ok(Box::new(BufReader::with_capacity(BUFFER, file)))
 }
 
@@ -191,7 +245,13 @@ impl Trace {
     pub(super) fn read(&mut self, row: &mut TraceRow) -> Result<bool, Unusable> {
         loop {
             match self.rows.read_into(row) {
-                Ok(any) => return Ok(any),
+                Ok(true) => return self.goes_on(row).map(|()| true),
+                Ok(false) => {
+                    let Some(part) = self.rest.pop_front() else {
+                        return Ok(false);
+                    };
+                    self.open_next(&part)?;
+                }
                 Err(error) if self.skip && error.can_go_on() => self.skipped(&error),
                 Err(error) if error.can_go_on() => {
                     return Err(format!(
@@ -201,6 +261,47 @@ impl Trace {
                 Err(error) => return Err(error.to_string()),
             }
         }
+    }
+
+    /// Goes on with the file `part`, which has to be of the same format.
+    fn open_next(&mut self, part: &Path) -> Result<(), Unusable> {
+        let source = opened(part)?;
+        self.part = called(part);
+        let found = detect(self.format.as_deref(), &self.part, &source)?;
+        let format = self.detected.format;
+        if found.format != format {
+            return Err(format!(
+                "{}: `{}`: {}\n  wanted: `{}`, as the file before it\n  hint: name the format with `--format` if it is the same",
+                self.part,
+                found.format.name(),
+                found.reason,
+                format.name(),
+            ));
+        }
+        self.encodings.insert(source.encoding().name());
+        self.rows = rows(part, source, (format, self.options.clone()))?;
+        self.last.1 = true;
+        Ok(())
+    }
+
+    /// Whether a file goes on where the one before it ended, where rows are not put in order.
+    fn goes_on(&mut self, row: &TraceRow) -> Result<(), Unusable> {
+        let format = self.detected.format;
+        let is_ordered = format.clock() == Clock::Start || format == Format::Azure;
+        let Some(at) = row.at.filter(|_| is_ordered) else {
+            return Ok(());
+        };
+        let (last, follows) = std::mem::replace(&mut self.last, (Some(at), false));
+        match last {
+            Some(last) if follows && at < last => Err(not_a_part(&self.part, (at, last))),
+            _ => Ok(()),
+        }
+    }
+
+    /// How its files were packed.
+    pub(super) fn encoding(&self) -> String {
+        let all: Vec<&str> = self.encodings.iter().copied().collect();
+        all.join("+")
     }
 
     /// Does not list bad rows, which were listed when the file was read before.
@@ -307,9 +408,16 @@ impl Target {
             return Ok(Box::new(Piped(BufWriter::new(io::stdout()))));
         }
         let name = self.out.display();
-        let same = std::fs::canonicalize(&self.out)
-            .is_ok_and(|out| std::fs::canonicalize(&input.file).is_ok_and(|file| file == out));
-        if same {
+        let same = |out: PathBuf| {
+            let read = input.parts()?;
+            let mut read = read.iter();
+            Ok::<_, Unusable>(
+                read.any(|file| std::fs::canonicalize(file).is_ok_and(|file| file == out)),
+            )
+        };
+        if let Ok(out) = std::fs::canonicalize(&self.out)
+            && same(out)?
+        {
             return Err(format!(
                 "{name}: is the file that is read\n  wanted: another file to write"
             ));
@@ -343,6 +451,6 @@ pub(super) fn written(name: &str) -> Result<Format, Unusable> {
 impl Input {
     /// Whether it can be read twice.
     pub(super) fn is_file(&self) -> bool {
-        self.file != Path::new("-")
+        !self.files.iter().any(|file| is_input(file))
     }
 }

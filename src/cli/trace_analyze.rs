@@ -62,7 +62,7 @@ fn json(trace: &Trace, analysis: &Analysis) -> anyhow::Result<String> {
         "file": trace.name,
         "format": trace.detected.format.name(),
         "reason": trace.detected.reason,
-        "encoding": trace.encoding.name(),
+        "encoding": trace.encoding(),
         "bad_rows": trace.bad_rows,
     });
     let figures = serde_json::to_value(analysis)?;

@@ -62,8 +62,9 @@ pub enum Arrivals {
         users: u32,
         /// Arrivals per second of all of them, finite and positive.
         rate: f64,
-        /// Requests of a user before another one takes the place, at least 1.
-        turns: u32,
+        /// Requests of a user before another one takes the place, at least 1; `None`: users work
+        /// through the conversations of a file, one after the other.
+        turns: Option<u32>,
     },
     /// Given times from the start of the phase on.
     Fixed {
@@ -286,6 +287,19 @@ impl Arrivals {
     #[must_use]
     pub const fn is_closed_loop(&self) -> bool {
         matches!(self, Self::Closed { .. })
+    }
+
+    /// The time from one arrival to the next, where that is always the same: streams that begin
+    /// together would fall together for ever.
+    #[must_use]
+    pub fn interval(&self) -> Option<Duration> {
+        match self {
+            Self::Constant { rate } | Self::Users { rate, .. } => {
+                Duration::try_from_secs_f64(rate.recip()).ok()
+            }
+            Self::Burst { every, .. } | Self::Jitter { every, .. } => Some(*every),
+            _ => None,
+        }
     }
 
     /// Mean arrivals in the first `seconds`; `None` where the server decides.

@@ -8,7 +8,9 @@ mod otlp;
 mod workload;
 
 pub(super) use otlp::{OTLP, OTLP_LOGS, OTLP_METRICS, OTLP_TLS, OTLP_TRACES, SAMPLING, TAIL};
-pub(super) use workload::{AUDIO, IMAGES, PREFIXES, PROMPT_FILE, SYNTHETIC, WORKLOAD};
+pub(super) use workload::{
+    AUDIO, IMAGES, KNOWN_ANSWERS, PREFIXES, PROMPT_FILE, SYNTHETIC, WORKLOAD,
+};
 
 /// A key that can be set.
 pub(super) struct Key {

@@ -44,8 +44,8 @@ pub use prompt_file::{Pauses, PromptFile, Replies, Sampling};
 pub use schema::schema;
 pub use url::{BaseUrl, Scheme, UrlError};
 pub use workload::{
-    Audio, CacheModes, Counting, Images, PrefixPool, PromptSource, Sizes, Synthetic, SystemPrompt,
-    TextStyle, WorkloadConfig,
+    Audio, CacheModes, Counting, Images, KnownAnswers, PrefixPool, PromptSource, Sizes, Synthetic,
+    SystemPrompt, TextStyle, WorkloadConfig,
 };
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{Lengths, PromptFile, SizePairs};
-use crate::measurement::CacheMode;
+use crate::measurement::{CacheMode, KnownKind};
 
 /// What is sent.
 #[derive(Debug, Clone, PartialEq)]
@@ -31,8 +31,29 @@ pub enum CacheModes {
 pub enum PromptSource {
     /// Texts of our own making, by token count.
     Synthetic(Box<Synthetic>),
+    /// Questions of which the answer is known.
+    Known(KnownAnswers),
     /// A data set or a trace.
     File(PromptFile),
+}
+
+/// Questions of which the answer is known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KnownAnswers {
+    /// Which there are, each equally often; at least one.
+    pub kinds: Vec<KnownKind>,
+    /// Most output tokens.
+    pub output_tokens: u32,
+}
+
+impl Default for KnownAnswers {
+    /// All of them, with room for a sentence around the answer.
+    fn default() -> Self {
+        Self {
+            kinds: KnownKind::ALL.to_vec(),
+            output_tokens: 64,
+        }
+    }
 }
 
 /// Texts of our own making, by token count.
@@ -227,7 +248,7 @@ impl WorkloadConfig {
     pub const fn has_contexts(&self) -> bool {
         match &self.source {
             PromptSource::Synthetic(synthetic) => synthetic.context_tokens.is_some(),
-            PromptSource::File(_) => false,
+            PromptSource::File(_) | PromptSource::Known(_) => false,
         }
     }
 
@@ -236,8 +257,14 @@ impl WorkloadConfig {
     pub const fn file(&self) -> Option<&PromptFile> {
         match &self.source {
             PromptSource::File(file) => Some(file),
-            PromptSource::Synthetic(_) => None,
+            PromptSource::Synthetic(_) | PromptSource::Known(_) => None,
         }
+    }
+
+    /// Whether the answers are known.
+    #[must_use]
+    pub const fn knows_answers(&self) -> bool {
+        matches!(self.source, PromptSource::Known(_))
     }
 
     /// Mean prompt and output tokens of a request, as far as they are known in advance.

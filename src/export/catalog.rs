@@ -208,6 +208,8 @@ metrics! {
         "Records of responses that were odd in some way, once for each note").with(&["note"]);
     OUTPUT_LENGTH = Metric::counter(Stream, ["tokencanary.output_length", "{token}", "tokencanary_output_length_total"],
         "Output tokens of ok requests that asked for a number of them: asked for, and delivered").with(&["of"]);
+    KNOWN_ANSWERS = Metric::counter(Stream, ["tokencanary.known_answers", "{request}", "tokencanary_known_answers_total"],
+        "Questions of known answer by what their answers were worth; unjudged are those whose request did not end well").with(&["result"]);
     SLO_GOOD = Metric::counter(Stream, ["tokencanary.slo.good", "{request}", "tokencanary_slo_good_total"],
         "Requests that were good by one limit, by being answered (success), or by all of it: goodput (all)").with(&["slo"]);
     SLO_EVENTS = Metric::counter(Stream, ["tokencanary.slo.events", "{request}", "tokencanary_slo_events_total"],

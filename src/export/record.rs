@@ -13,7 +13,7 @@ use serde::{Serialize, Serializer};
 
 use crate::clock::{MonoTime, WallAnchor};
 use crate::measurement::{
-    Api, CacheMode, ClockSource, ConnectionPolicy, FirstChunk, LengthMode, Notes, Observed,
+    Answer, Api, CacheMode, ClockSource, ConnectionPolicy, FirstChunk, LengthMode, Notes, Observed,
     Outcome, PhaseKind, RefusedReason, RequestError, RequestRecord, StallRule, StateAt,
     TokenSource,
 };
@@ -99,12 +99,21 @@ struct Line<'a> {
     http_status: Option<u16>,
     finish_reason: Option<&'a str>,
     error: Option<&'a RequestError>,
+    /// What became of its question, where the answer is known.
+    answer: Option<Answered<'a>>,
     certificate_expiry_unix: Option<i64>,
     server: Server,
     /// Not read in this version.
     gpu: Option<()>,
     phase: Option<&'a str>,
     phase_kind: PhaseKind,
+}
+
+#[derive(Serialize)]
+struct Answered<'a> {
+    kind: &'static str,
+    wanted: &'a str,
+    result: &'static str,
 }
 
 #[derive(Serialize)]
@@ -217,6 +226,7 @@ impl<'a> Line<'a> {
             http_status: record.http_status,
             finish_reason: record.finish_reason.as_deref(),
             error: record.error.as_ref(),
+            answer: record.answer.as_ref().map(Answered::from),
             certificate_expiry_unix: record.certificate_expiry,
             server: Server {
                 intended: observed.at_intended.map(State::from),
@@ -255,6 +265,7 @@ const fn every_field_is_written(record: &RequestRecord) {
         // What a server answered stays in the program.
         text: _,
         reply: _,
+        answer: _,
         certificate_expiry: _,
         bytes: _,
         outcome: _,
@@ -311,6 +322,16 @@ impl Tokens {
     }
 }
 
+impl<'a> From<&'a Answer> for Answered<'a> {
+    fn from(answer: &'a Answer) -> Self {
+        Self {
+            kind: answer.wanted.kind.name(),
+            wanted: &answer.wanted.answer,
+            result: answer.result.name(),
+        }
+    }
+}
+
 impl From<StateAt> for State {
     fn from(state: StateAt) -> Self {
         Self {
@@ -329,7 +350,7 @@ impl From<StateAt> for State {
 mod tests {
     use super::*;
     use crate::export::fixture::{STALL, no_connection, refused, streamed, unary, wall};
-    use crate::measurement::{Choices, Note};
+    use crate::measurement::{Choices, KnownKind, Note, Wanted};
 
     fn check(observed: &Observed, gaps: bool, expected: &str) {
         let options = RecordOptions { stall: STALL, gaps };
@@ -351,7 +372,7 @@ mod tests {
 "itl_ms":8.2,"first_chunk":"assumed","max_gap_ms":30.0,"stalls":1,"chunk_gaps_ms":[1.8,1.0,30.0],
 "service_time_ms":43.0,"response_time_ms":45.25,
 "tokens":{"input":130,"output":5,"reasoning":1,"cached":0,"source":"usage","requested_input":128,"requested_output":64,"requested_cached":null},
-"chunks":4,"choices":null,"bytes":31244,"outcome":"ok","http_status":200,"finish_reason":"length","error":null,"certificate_expiry_unix":null,
+"chunks":4,"choices":null,"bytes":31244,"outcome":"ok","http_status":200,"finish_reason":"length","error":null,"answer":null,"certificate_expiry_unix":null,
 "server":{"intended":{"running":3.0,"waiting":0.0,"swapped":null,"kv_usage":0.41,"prefix_hit_rate":null,"age_ms":180.5},"first_token":null,"end":null},"gpu":null,"phase":null,"phase_kind":"profiling"}"#,
         );
     }
@@ -370,7 +391,7 @@ mod tests {
 "itl_ms":null,"first_chunk":null,"max_gap_ms":null,"stalls":null,"chunk_gaps_ms":[],
 "service_time_ms":null,"response_time_ms":null,
 "tokens":{"input":null,"output":null,"reasoning":null,"cached":null,"source":null,"requested_input":null,"requested_output":null,"requested_cached":null},
-"chunks":null,"choices":null,"bytes":null,"outcome":"refused","http_status":null,"finish_reason":null,"error":null,"certificate_expiry_unix":null,
+"chunks":null,"choices":null,"bytes":null,"outcome":"refused","http_status":null,"finish_reason":null,"error":null,"answer":null,"certificate_expiry_unix":null,
 "server":{"intended":null,"first_token":null,"end":null},"gpu":null,"phase":null,"phase_kind":"profiling"}"#,
         );
     }
@@ -389,7 +410,7 @@ mod tests {
 "itl_ms":null,"first_chunk":null,"max_gap_ms":null,"stalls":null,"chunk_gaps_ms":[],
 "service_time_ms":null,"response_time_ms":null,
 "tokens":{"input":null,"output":null,"reasoning":null,"cached":null,"source":null,"requested_input":128,"requested_output":64,"requested_cached":null},
-"chunks":0,"choices":null,"bytes":0,"outcome":"connect","http_status":null,"finish_reason":null,"error":{"kind":"connection refused","message":"tcp connect: \"refused\""},"certificate_expiry_unix":null,
+"chunks":0,"choices":null,"bytes":0,"outcome":"connect","http_status":null,"finish_reason":null,"error":{"kind":"connection refused","message":"tcp connect: \"refused\""},"answer":null,"certificate_expiry_unix":null,
 "server":{"intended":null,"first_token":null,"end":null},"gpu":null,"phase":null,"phase_kind":"profiling"}"#,
         );
     }
@@ -408,7 +429,7 @@ mod tests {
 "itl_ms":null,"first_chunk":null,"max_gap_ms":null,"stalls":null,"chunk_gaps_ms":[],
 "service_time_ms":320.1,"response_time_ms":320.1,
 "tokens":{"input":130,"output":64,"reasoning":null,"cached":null,"source":"usage","requested_input":128,"requested_output":64,"requested_cached":null},
-"chunks":0,"choices":null,"bytes":812,"outcome":"ok","http_status":200,"finish_reason":"stop","error":null,"certificate_expiry_unix":null,
+"chunks":0,"choices":null,"bytes":812,"outcome":"ok","http_status":200,"finish_reason":"stop","error":null,"answer":null,"certificate_expiry_unix":null,
 "server":{"intended":{"running":3.0,"waiting":0.0,"swapped":null,"kv_usage":0.41,"prefix_hit_rate":null,"age_ms":180.5},"first_token":null,"end":null},"gpu":null,"phase":null,"phase_kind":"profiling"}"#,
         );
     }
@@ -424,6 +445,29 @@ mod tests {
         }
     }
 
+    fn wanted() -> Wanted {
+        Wanted {
+            kind: KnownKind::Arithmetic,
+            answer: "42".into(),
+        }
+    }
+
+    #[test]
+    fn a_question_says_what_was_wanted_and_what_became_of_it() {
+        let mut observed = unary();
+        observed.record.answer = Some(wanted().unjudged());
+        observed.record.reply = Some("The answer is 42.".into());
+        observed.record.judge();
+        let options = RecordOptions {
+            stall: STALL,
+            gaps: false,
+        };
+        let line = to_json_line(&observed, &wall(), options);
+        let part = r#""answer":{"kind":"arithmetic","wanted":"42","result":"right"}"#;
+        assert!(line.contains(part), "{line}");
+        assert!(!line.contains("The answer"), "{line}");
+    }
+
     #[test]
     fn the_reference_page_names_every_field() {
         let page = include_str!("../../docs/records.md");
@@ -432,7 +476,9 @@ mod tests {
             gaps: true,
         };
         let mut found = Vec::new();
-        for observed in [streamed(), no_connection()] {
+        let mut asked = unary();
+        asked.record.answer = Some(wanted().unjudged());
+        for observed in [streamed(), no_connection(), asked] {
             let line = to_json_line(&observed, &wall(), options);
             let value = serde_json::from_str(&line).expect("a line is JSON");
             paths(&value, "", &mut found);

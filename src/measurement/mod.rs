@@ -7,6 +7,7 @@
 //! |---|---|---|---|
 //! | `measurement` | `RequestRecord`, `Sample` | the shared vocabulary and its pure derivations | I/O, `async`, reading a clock |
 
+mod answer;
 mod chunks;
 mod derive;
 mod notes;
@@ -19,6 +20,7 @@ pub mod server;
 mod slo;
 mod stream;
 
+pub use answer::{Answer, AnswerResult, KnownKind, Wanted};
 pub use chunks::{Chunk, Chunks};
 pub use derive::{StallRule, is_own_lag};
 pub use notes::{Note, Notes};

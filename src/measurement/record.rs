@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::{Chunks, Note, Notes, Outcome, Phase, RefusedReason, Stream};
+use super::{Answer, Chunks, Note, Notes, Outcome, Phase, RefusedReason, Stream};
 use crate::clock::MonoTime;
 
 /// The identifiers that tie a record, its span and the server's log together.
@@ -306,6 +306,8 @@ pub struct RequestRecord {
     /// What the next turn of a conversation carries as the answer, where it is kept for that;
     /// gone before the record is handed on.
     pub reply: Option<Box<str>>,
+    /// What became of its question, if the answer to it is known.
+    pub answer: Option<Answer>,
     /// When the server's certificate expires, in seconds of Unix time (new TLS connections).
     pub certificate_expiry: Option<i64>,
     /// Body bytes received.
@@ -345,6 +347,7 @@ impl RequestRecord {
             read_lag: None,
             text: None,
             reply: None,
+            answer: None,
             certificate_expiry: None,
             bytes: 0,
             outcome: Outcome::Cancelled,

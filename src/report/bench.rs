@@ -27,7 +27,11 @@ pub fn bench_table(summary: &Summary) -> String {
         out.push_str(&metrics(summary));
         out.push('\n');
     }
-    let begin = [Some(throughput(summary)), goodput(summary)];
+    let begin = [
+        Some(throughput(summary)),
+        goodput(summary),
+        answers(summary),
+    ];
     let lines = [outcomes(summary), trust(summary)];
     let lines = begin.into_iter().flatten().chain(lines);
     for line in lines.chain(wire(summary)) {
@@ -178,6 +182,18 @@ fn goodput(summary: &Summary) -> Option<String> {
     ))
 }
 
+/// How many questions were answered rightly, where there were some.
+fn answers(summary: &Summary) -> Option<String> {
+    let answers = summary.answers.as_ref()?;
+    let share = answers.right_share.map_or(UNKNOWN.to_owned(), percent);
+    Some(format!(
+        "answers     {} of {} right ({share}) · {} unjudged",
+        grouped(answers.right),
+        grouped(answers.right + answers.wrong),
+        grouped(answers.unjudged)
+    ))
+}
+
 fn outcomes(summary: &Summary) -> String {
     let parts: Vec<String> = crate::measurement::Outcome::ALL
         .iter()
@@ -271,8 +287,8 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::aggregate::Phases;
     use crate::aggregate::summary::{Goodput, Metrics, Throughput, WireSummary};
+    use crate::aggregate::{Answers, Phases};
 
     fn stats(unit: &'static str, p99: Option<f64>) -> Stats {
         Stats {
@@ -340,6 +356,7 @@ mod tests {
                 total_tokens_per_s: Some(2_500.0),
             },
             goodput: None,
+            answers: None,
             wire: WireSummary::default(),
             by_cache: BTreeMap::new(),
         }
@@ -422,6 +439,23 @@ mod tests {
             )
         );
         assert!(!bench_table(&summary(4)).contains("goodput"));
+    }
+
+    #[test]
+    fn answers_are_said_where_there_were_questions() {
+        let asked = Summary {
+            answers: Some(Answers {
+                right: 1_470,
+                wrong: 30,
+                unjudged: 5,
+                right_share: Some(0.98),
+            }),
+            ..summary(0)
+        };
+        let text = bench_table(&asked);
+        let said = " answers     1,470 of 1,500 right (98.0 %) · 5 unjudged";
+        assert!(text.lines().any(|line| line == said), "{text}");
+        assert!(!bench_table(&summary(0)).contains("answers "));
     }
 
     #[test]

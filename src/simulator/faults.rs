@@ -58,6 +58,8 @@ pub enum FaultKind {
         /// Value of the `Retry-After` header; sent in whole seconds, rounded up.
         retry_after: Option<Duration>,
     },
+    /// Questions that the model can answer are answered wrongly, as by another model.
+    WrongAnswers,
     /// All connections drop, engine and metrics begin anew, and all is answered with 503 while
     /// the fault lasts, for the model is loading.
     Restart {
@@ -289,6 +291,12 @@ impl Faults {
     fn on(&self, at: MonoTime) -> impl Iterator<Item = &FaultKind> {
         let on = self.scheduled.iter().filter(move |fault| fault.is_on(at));
         on.map(|fault| &fault.kind)
+    }
+
+    /// Whether answers to requests that arrive at `at` are wrong.
+    pub(super) fn answers_wrongly(&self, at: MonoTime) -> bool {
+        let is_wrong = |fault: &Fault| fault.kind == FaultKind::WrongAnswers && fault.is_on(at);
+        self.scheduled.iter().any(is_wrong)
     }
 
     /// What the faults on at `at` do to a request that arrives then. The hardest one wins: a

@@ -14,6 +14,7 @@ mod faults;
 mod hardware;
 mod others;
 mod profile;
+mod questions;
 mod tokens;
 mod wire;
 

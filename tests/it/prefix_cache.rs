@@ -135,6 +135,7 @@ fn replayed(rows: &[Row], replay: Replay) -> f64 {
             id: JobId(number),
             prompt: tokens.take(row.input_tokens as usize).collect(),
             cache_salt: None,
+            answer: Vec::new(),
             min_tokens: output,
             max_tokens: output,
         };

@@ -38,7 +38,31 @@ pub(super) struct Held {
     target: Slot,
     own: Option<Slot>,
     prefill: Option<Prefill>,
-    user: Option<Slot>,
+    turn: Option<Slot>,
+}
+
+/// What a conversation keeps between its turns.
+#[derive(Default)]
+pub(super) struct Kept {
+    /// Its place in a closed loop, or under a cap of the phase's own.
+    own: Option<Slot>,
+    /// Keeps later rows of its session back.
+    turn: Option<Slot>,
+}
+
+impl Kept {
+    /// Keeps what `other` has, too.
+    pub(super) fn add(&mut self, other: Self) {
+        self.own = self.own.take().or(other.own);
+        self.turn = self.turn.take().or(other.turn);
+    }
+
+    /// Gives all back; it was free since `freed`.
+    pub(super) fn release(self, freed: MonoTime) {
+        for slot in [self.own, self.turn].into_iter().flatten() {
+            slot.release(freed);
+        }
+    }
 }
 
 /// A slot that is given back at the first token. Clones share it.
@@ -69,16 +93,19 @@ impl Held {
         self.prefill.as_ref()
     }
 
-    /// Gives all back but the place in a closed loop, or under a cap of the phase's own.
-    pub(super) fn keep_place(mut self, freed: MonoTime) -> Option<Slot> {
-        let own = self.own.take();
+    /// Gives all back but what the conversation keeps.
+    pub(super) fn keep(mut self, freed: MonoTime) -> Kept {
+        let kept = Kept {
+            own: self.own.take(),
+            turn: self.turn.take(),
+        };
         self.release(freed);
-        own
+        kept
     }
 
-    /// The turn of a user, which ends with the request.
-    pub(super) fn with_user(mut self, user: Option<Slot>) -> Self {
-        self.user = user;
+    /// The turn of a user or of a session, which ends with the request.
+    pub(super) fn with_turn(mut self, turn: Option<Slot>) -> Self {
+        self.turn = turn;
         self
     }
 
@@ -88,7 +115,7 @@ impl Held {
             prefill.release(freed);
         }
         self.target.release(freed);
-        for slot in [self.own, self.user].into_iter().flatten() {
+        for slot in [self.own, self.turn].into_iter().flatten() {
             slot.release(freed);
         }
     }
@@ -110,14 +137,15 @@ impl Gate {
         self.enter_with(own, due).await
     }
 
-    /// As [`Self::enter`], for whoever has a place under the phase's own cap already.
+    /// As [`Self::enter`], for a conversation that has kept something.
     pub(super) async fn enter_again(
         &self,
-        place: Option<Slot>,
+        kept: Kept,
         (intended, held_until): (MonoTime, MonoTime),
     ) -> Result<(Held, MonoTime), RefusedReason> {
-        let place = place.map(|slot| (slot, intended));
-        self.enter_with(place, (intended, held_until)).await
+        let place = kept.own.map(|slot| (slot, intended));
+        let entered = self.enter_with(place, (intended, held_until)).await;
+        entered.map(|(held, free)| (held.with_turn(kept.turn), free))
     }
 
     async fn enter_with(
@@ -136,7 +164,7 @@ impl Gate {
             target: target.0,
             own: own.map(|(slot, _)| slot),
             prefill: prefill.map(|(slot, _)| Prefill::new(slot)),
-            user: None,
+            turn: None,
         };
         Ok((held, free))
     }
@@ -217,7 +245,7 @@ impl Gate {
                 target,
                 own: Some(slot),
                 prefill,
-                user: None,
+                turn: None,
             };
             Some((held, free))
         };

@@ -14,13 +14,15 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
 use super::gate::{Gate, until};
+use super::request::Due;
 use super::supply::{Left, RowClock};
+use super::talks::Work;
 use super::{Shared, Stop};
 use crate::client::Cancel;
 use crate::clock::{MonoTime, TimeAnchor};
 use crate::config::{Arrivals, Bounds, Cancellation, PhaseConfig, Ramp, WhenFull};
 use crate::control::Slots;
-use crate::load::schedule::{CapRamp, Schedule, Span, Turn};
+use crate::load::schedule::{Arrival, CapRamp, Schedule, Span, Turn};
 use crate::measurement::Phase as Tag;
 
 /// Conversations at a time that no cap of the phase's own bounds.
@@ -30,6 +32,8 @@ const DAY_NS: u64 = 86_400 * 1_000_000_000;
 /// A phase that has not begun.
 pub(in crate::app) struct PhasePlan {
     pub(in crate::app) config: PhaseConfig,
+    /// How long after its start its arrivals begin.
+    pub(in crate::app) offset: Duration,
     /// On its records; `None`: it is the only one.
     pub(in crate::app) tag: Option<Arc<Tag>>,
     /// For its arrivals.
@@ -60,6 +64,10 @@ pub(super) struct Phase {
     pub(super) requests: TaskTracker,
     /// The turn of each user that has had one.
     users: HashMap<u64, Slots>,
+    /// What each user works through, where that is read.
+    works: HashMap<u64, Work>,
+    /// Conversations that users may still begin.
+    sessions: Left,
     /// Says when the next row is due, where rows do.
     clock: Option<RowClock>,
     /// Requests that may still be sent, where the schedule does not see them all.
@@ -76,6 +84,7 @@ impl PhasePlan {
     pub(super) fn begin(self, shared: &Shared, rules: &Rules, start: MonoTime) -> Phase {
         let Self {
             config,
+            offset,
             tag,
             arrivals,
             chance,
@@ -84,6 +93,8 @@ impl PhasePlan {
         let mut bounds = config.bounds;
         let Bounds { duration, .. } = bounds;
         let requests = has_sessions.then(|| bounds.requests.take()).flatten();
+        let works = has_sessions && matches!(config.arrivals, Arrivals::Users { .. });
+        let sessions = works.then(|| bounds.sessions.take()).flatten();
         let end = duration.map(|span| start + span);
         let anchor = shared.anchor;
         let ramps = CancellationToken::new();
@@ -100,21 +111,11 @@ impl PhasePlan {
             .prefill_concurrency
             .map(|cap| ramping.slots(cap, config.ramps.prefill_concurrency));
         let span = Span {
-            start,
+            start: start + offset,
             since_midnight: since_midnight(anchor, start),
             bounds,
         };
-        let (schedule, clock) = match &config.arrivals {
-            Arrivals::Trace { replay } => {
-                let clock = RowClock::default();
-                let schedule = Schedule::recorded((clock.times(), *replay), span);
-                (schedule, Some(clock))
-            }
-            process => (
-                Schedule::new((process, config.ramps.rate), span, arrivals),
-                None,
-            ),
-        };
+        let (schedule, clock) = schedule(&config, span, arrivals);
         let phase = Phase {
             schedule,
             gate: Gate {
@@ -132,6 +133,8 @@ impl PhasePlan {
             cancel: shared.cancel.child(),
             requests: TaskTracker::new(),
             users: HashMap::new(),
+            works: HashMap::new(),
+            sessions: Left::of(sessions),
             clock,
             left: Left::of(requests),
             cancellation: config.cancellation,
@@ -156,8 +159,45 @@ impl Phase {
         (self.left.clone(), self.clock.clone())
     }
 
-    /// The slot that lets a user's turns follow each other.
-    pub(super) fn user(&mut self, turn: Turn, now: MonoTime) -> Slots {
+    /// What lets the turn of a user that is `due` follow the one before; `None` where there are
+    /// no users.
+    pub(super) fn turns_of(&mut self, arrival: Arrival, due: &Due) -> Option<Slots> {
+        let turn = arrival.turn?;
+        Some(match &due.talk {
+            Some(talk) => talk.turns.clone(),
+            None => self.user(turn, arrival.intended),
+        })
+    }
+
+    /// What the user of `turn` works through.
+    pub(super) fn work_of(&mut self, turn: Turn) -> &mut Work {
+        self.works.entry(turn.session).or_default()
+    }
+
+    /// A user has begun a conversation.
+    pub(super) fn begun(&self) {
+        self.sessions.take();
+    }
+
+    /// Whether the user of `turn` has something to send: the rest of a conversation, or another
+    /// one.
+    pub(super) fn goes_on(&self, turn: Option<Turn>) -> bool {
+        let Some(turn) = turn else { return true };
+        let work = self.works.get(&turn.session);
+        self.sessions.any() || work.is_some_and(|work| !work.is_done())
+    }
+
+    /// Whether no user has.
+    pub(super) fn is_worked_off(&self) -> bool {
+        !self.sessions.any() && self.works.values().all(Work::is_done)
+    }
+
+    /// Turns that users would have had.
+    pub(super) fn turns_left(&self) -> usize {
+        self.works.values().map(Work::left).sum()
+    }
+
+    fn user(&mut self, turn: Turn, now: MonoTime) -> Slots {
         let slots = self
             .users
             .entry(turn.session)
@@ -210,6 +250,21 @@ pub(super) async fn drain(requests: &TaskTracker, stop: &Stop) {
         biased;
         () = requests.wait() => {}
         () = stop.stopped() => {}
+    }
+}
+
+/// When the arrivals of `config` are due, and who is told the times of rows, where they decide.
+fn schedule(config: &PhaseConfig, span: Span, random: StdRng) -> (Schedule, Option<RowClock>) {
+    match &config.arrivals {
+        Arrivals::Trace { replay } => {
+            let clock = RowClock::default();
+            let schedule = Schedule::recorded((clock.times(), *replay), span);
+            (schedule, Some(clock))
+        }
+        process => {
+            let process = (process, config.ramps.rate);
+            (Schedule::new(process, span, random), None)
+        }
     }
 }
 

@@ -7,7 +7,8 @@ use tokio::sync::mpsc;
 use tokio_util::task::TaskTracker;
 
 use super::gate::Held;
-use super::session::{Ended, Session};
+use super::session::{Ended, Next};
+use super::talks::{Part, Talk};
 use super::{Shared, unix_day};
 use crate::app::lanes::{Flight, Lane};
 use crate::app::ledger::Ledger;
@@ -57,7 +58,11 @@ pub(super) struct Due {
     /// Whether the next arrival is due when this one's slots are free.
     pub(super) closed_loop: bool,
     /// The turns of its conversation after it.
-    pub(super) then: Option<Box<Session>>,
+    pub(super) then: Option<Next>,
+    /// The conversation of which it is a turn that is due at a time of its own.
+    pub(super) talk: Option<Arc<Talk>>,
+    /// What it has to do with the other turns of its conversation.
+    pub(super) part: Option<Part>,
     /// Its user, who keeps a connection.
     pub(super) session: Option<u64>,
     pub(super) give_up: Option<Duration>,
@@ -67,8 +72,8 @@ pub(super) struct Due {
 
 impl Due {
     pub(super) fn refuse(self, reason: RefusedReason) {
-        if let Some(session) = self.then {
-            session.cut();
+        if let Some(then) = self.then {
+            then.cut();
         }
         self.ticket.refuse(reason);
     }
@@ -86,6 +91,9 @@ impl Due {
     /// at `free`.
     pub(super) fn go(mut self, held: Held, free: MonoTime) {
         self.ticket.record.timeline.slot_free = Some(free);
+        if let Some(part) = &self.part {
+            part.recall(&mut self.prompt);
+        }
         let (shared, phase) = (self.shared.clone(), self.phase.0.clone());
         let output = self.prompt.output_tokens.map_or(RESERVED_OUTPUT, u64::from);
         let input = self.prompt.input_tokens.map_or(RESERVED_INPUT, u64::from);
@@ -150,17 +158,21 @@ impl Request {
             prompt,
             closed_loop,
             then,
+            part,
+            talk: _,
             session,
             give_up,
             phase: (_, cancel),
         } = due;
+        let keeps_reply =
+            ticket.record.answer.is_some() || part.as_ref().is_some_and(Part::wants_reply);
         let call = Call {
             record: ticket.record,
             prompt,
             // The place in a closed loop stands for a user, who keeps a connection.
             session: session.or_else(|| held.place().filter(|_| closed_loop).map(u64::from)),
             give_up,
-            keep_reply: then.as_ref().is_some_and(|session| session.wants_reply()),
+            keep_reply: keeps_reply,
             first_token: held
                 .prefill()
                 .cloned()
@@ -170,6 +182,7 @@ impl Request {
         };
         let client = Arc::clone(&ticket.lane.client);
         ticket.record = client.send(call, &cancel).await;
+        ticket.record.judge();
         drop(flight);
         shared.governor.settle(reserved, used(&ticket.record));
         let outcome = ticket.record.outcome;
@@ -179,12 +192,15 @@ impl Request {
             ids: ticket.record.ids,
             intended: ticket.record.timeline.intended,
             at: ended.unwrap_or_else(|| shared.anchor.now()),
-            reply: ticket.record.reply.take(),
         };
+        let reply = ticket.record.reply.take();
+        if let Some(part) = part.filter(|_| outcome == Outcome::Ok) {
+            part.answered(reply);
+        }
         ticket.hand_on();
         match then {
-            Some(session) if outcome == Outcome::Ok => return session.go_on(turn, held),
-            Some(session) => session.cut(),
+            Some(then) if outcome == Outcome::Ok => return then.go_on(turn, held),
+            Some(then) => then.cut(),
             None => {}
         }
         if unreached {

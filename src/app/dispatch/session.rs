@@ -11,12 +11,15 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::gate::{Gate, Held};
+use super::branches::Branch;
+use super::gate::{Gate, Held, Kept};
 use super::pacer::Pacer;
 use super::request::{Due, Ticket};
 use super::supply::Left;
+use super::talks::{Part, Talk};
 use super::{REHEARSAL_LEAD, Shared};
 use crate::app::feed::Tally;
 use crate::app::lanes::Lane;
@@ -24,8 +27,7 @@ use crate::app::ledger::Ledger;
 use crate::client::Cancel;
 use crate::clock::MonoTime;
 use crate::config::Replies;
-use crate::control::Slot;
-use crate::load::workload::{After, Carry, Message, Prompt, Role, Script, Step};
+use crate::load::workload::{After, Carry, Prompt, Script, Step};
 use crate::measurement::{Link, LinkKind, Phase as Tag, RequestRecord, TraceIds};
 
 /// What all turns of a conversation have in common.
@@ -56,179 +58,211 @@ pub(super) struct Session {
     setting: Setting,
     rest: VecDeque<(Step, Drawn)>,
     carry: Carry,
-    /// The turns before the one under way.
-    history: Vec<Message>,
-    /// The one under way.
-    asked: Arc<str>,
-    /// What was answered to it when it was recorded.
-    recorded: Option<Arc<str>>,
+    talk: Arc<Talk>,
 }
 
 /// How a turn ended.
+#[derive(Debug, Clone, Copy)]
 pub(super) struct Ended {
     pub(super) ids: TraceIds,
     pub(super) intended: MonoTime,
     pub(super) at: MonoTime,
-    /// The text of the answer, if it was kept.
-    pub(super) reply: Option<Box<str>>,
 }
 
-/// The first turn of `script`, and what follows it, if anything does. `draw` decides about a turn.
+/// The first turn of a conversation.
+pub(super) struct Begun {
+    pub(super) prompt: Prompt,
+    pub(super) part: Option<Part>,
+    /// What follows it, if anything does.
+    pub(super) then: Option<Next>,
+}
+
+/// What follows a turn.
+pub(super) enum Next {
+    /// One turn after the other.
+    Line(Box<Session>),
+    /// Those that waited for it, of a session with sub-agents.
+    Branch(Branch),
+}
+
+/// Begins `script`, which is the next of `talk` if that is given. `draw` decides about a turn.
 pub(super) fn begin(
     mut script: Script,
     setting: Option<Setting>,
+    talk: Option<&Arc<Talk>>,
     mut draw: impl FnMut() -> Drawn,
-) -> (Prompt, Option<Box<Session>>) {
-    let Some(first) = script.steps.pop_front() else {
-        return (Prompt::default(), None);
+) -> Begun {
+    let Step { prompt, reply, .. } = script
+        .steps
+        .pop_front()
+        .unwrap_or_else(|| Step::first(Prompt::default()));
+    let is_one = script.steps.is_empty() && talk.is_none();
+    let Some(setting) = setting.filter(|_| !is_one) else {
+        return Begun {
+            prompt,
+            part: None,
+            then: None,
+        };
     };
-    if script.steps.is_empty() {
-        return (first.prompt, None);
-    }
-    let Some(setting) = setting else {
-        return (first.prompt, None);
-    };
-    let asked = asked(&first.prompt, script.carry);
-    let session = Session {
-        setting,
-        rest: script
-            .steps
-            .into_iter()
-            .map(|step| (step, draw()))
-            .collect(),
-        carry: script.carry,
-        history: Vec::new(),
-        asked,
-        recorded: first.reply,
-    };
-    (first.prompt, Some(Box::new(session)))
+    let talk = talk.cloned().unwrap_or_else(|| {
+        let at = (setting.lane.clone(), setting.number);
+        Arc::new(Talk::new(at, setting.gate.anchor.now()))
+    });
+    let carry = (script.carry, setting.replies);
+    let part = Part::of(&talk, carry, (&prompt, reply));
+    let has_branches = script
+        .steps
+        .iter()
+        .any(|step| matches!(step.after, After::All { .. }));
+    let mut rest = script
+        .steps
+        .into_iter()
+        .map(|step| (step, draw()))
+        .peekable();
+    let goes_on = rest.peek().is_some();
+    let then = goes_on.then(|| {
+        if has_branches {
+            return Next::Branch(Branch::first(setting, rest));
+        }
+        Next::Line(Box::new(Session {
+            setting,
+            rest: rest.collect(),
+            carry: script.carry,
+            talk,
+        }))
+    });
+    Begun { prompt, part, then }
 }
 
-/// What the turn of `prompt` is in the turns after it.
-fn asked(prompt: &Prompt, carry: Carry) -> Arc<str> {
-    match carry {
-        Carry::History => prompt.text.as_str().into(),
-        Carry::Nothing => "".into(),
+impl Next {
+    fn setting(&self) -> &Setting {
+        match self {
+            Self::Line(session) => &session.setting,
+            Self::Branch(branch) => branch.setting(),
+        }
+    }
+
+    /// The turn under way did not end well: no other begins.
+    pub(super) fn cut(self) {
+        match self {
+            Self::Line(session) => session.setting.tally.cut(session.rest.len()),
+            Self::Branch(branch) => branch.cut(),
+        }
+    }
+
+    /// The turn under way has ended: what follows is due some time later. `held` are its slots.
+    pub(super) fn go_on(self, ended: Ended, held: Held) {
+        match self {
+            Self::Line(session) => session.go_on(ended, held),
+            Self::Branch(branch) => branch.go_on(ended, held),
+        }
+    }
+
+    /// The run or the phase ended before the turn was due.
+    fn never_due(self, kept: Kept, ended: MonoTime) {
+        match self {
+            Self::Line(session) => {
+                session.setting.tally.unsent(session.rest.len() + 1);
+                kept.release(ended);
+            }
+            Self::Branch(branch) => branch.never_due(ended),
+        }
     }
 }
 
 impl Session {
-    /// Its number among those of the loop.
-    pub(super) const fn number(&self) -> u64 {
-        self.setting.number
-    }
-
-    /// Whether the next turn is sent with the text of this answer.
-    pub(super) const fn wants_reply(&self) -> bool {
-        matches!(
-            (self.carry, self.setting.replies),
-            (Carry::History, Replies::Live)
-        )
-    }
-
-    /// The turn under way did not end well: there will be no other.
-    pub(super) fn cut(self: Box<Self>) {
-        self.setting.tally.cut(self.rest.len());
-    }
-
     /// The turn under way has ended: the next one is due some time later. `held` are its slots.
-    pub(super) fn go_on(mut self: Box<Self>, ended: Ended, held: Held) {
+    fn go_on(mut self: Box<Self>, ended: Ended, held: Held) {
         let Some((step, drawn)) = self.rest.pop_front() else {
             held.release(ended.at);
             return;
         };
-        let due = match step.after {
-            After::End(pause) => ended.at + pause,
-            After::Due(gap) => ended.intended + gap,
+        let due = match &step.after {
+            After::End(pause) | After::All { pause, .. } => ended.at + *pause,
+            After::Due(gap) => ended.intended + *gap,
         };
         if self.setting.gate.end.is_some_and(|end| due >= end) || !self.setting.left.any() {
             self.setting.tally.unsent(self.rest.len() + 1);
             held.release(ended.at);
             return;
         }
-        let prompt = self.prompt(step, ended.reply);
-        let place = held.keep_place(ended.at);
-        let turn = Turn {
-            session: self,
+        let Step { prompt, reply, .. } = step;
+        let carry = (self.carry, self.setting.replies);
+        let part = Part::of(&self.talk, carry, (&prompt, reply));
+        let link = self.talk.link(drawn.ids).or(Some(Link {
+            kind: LinkKind::Turn,
+            ids: ended.ids,
+        }));
+        Turn {
+            then: Next::Line(self),
             drawn,
-            prompt,
-            place,
+            said: (prompt, part),
+            kept: held.keep(ended.at),
             due,
             ended: ended.at,
-            before: ended.ids,
-        };
-        let (shared, phase) = (&turn.session.setting.shared, &turn.session.setting.phase.0);
-        let (shared, phase) = (shared.clone(), phase.clone());
-        Due::spawn((&shared, &phase), turn.take());
-    }
-
-    /// The prompt of `step`, to which `reply` was the answer before.
-    fn prompt(&mut self, step: Step, reply: Option<Box<str>>) -> Prompt {
-        let mut prompt = step.prompt;
-        let recorded = std::mem::replace(&mut self.recorded, step.reply);
-        if self.carry == Carry::Nothing {
-            return prompt;
+            link,
         }
-        let answer = match self.setting.replies {
-            Replies::Live => reply.map(Arc::from),
-            Replies::Recorded => recorded,
-        };
-        let asked = std::mem::replace(&mut self.asked, asked(&prompt, self.carry));
-        let said = |role, text| Message { role, text };
-        self.history.push(said(Role::User, asked));
-        self.history
-            .extend(answer.map(|text| said(Role::Assistant, text)));
-        prompt.history.clone_from(&self.history);
-        // What was asked for is what is new; with all before it the length is not known.
-        prompt.input_tokens = None;
-        prompt
+        .spawn();
     }
 }
 
 /// A turn that is not due yet.
-struct Turn {
-    session: Box<Session>,
-    drawn: Drawn,
-    prompt: Prompt,
-    /// The place of the conversation among those in flight.
-    place: Option<Slot>,
-    due: MonoTime,
+pub(super) struct Turn {
+    /// What follows it.
+    pub(super) then: Next,
+    pub(super) drawn: Drawn,
+    pub(super) said: (Prompt, Option<Part>),
+    pub(super) kept: Kept,
+    pub(super) due: MonoTime,
     /// When the turn before ended.
-    ended: MonoTime,
-    /// The turn before.
-    before: TraceIds,
+    pub(super) ended: MonoTime,
+    /// To the turn before.
+    pub(super) link: Option<Link>,
 }
 
 impl Turn {
+    /// Lets it come, in a task of its own.
+    pub(super) fn spawn(self) {
+        let setting = self.then.setting();
+        let (shared, phase) = (setting.shared.clone(), setting.phase.0.clone());
+        Due::spawn((&shared, &phase), self.take());
+    }
+
     /// Waits until it is due, then for the slots, and is sent.
     async fn take(self) {
-        let setting = &self.session.setting;
+        let setting = self.then.setting();
         let shared = setting.shared.clone();
-        if !is_due(self.due, &shared).await || !setting.left.take() {
+        let over = match &self.then {
+            Next::Line(_) => CancellationToken::new(),
+            Next::Branch(branch) => branch.over(),
+        };
+        let is_due = tokio::select! {
+            biased;
+            () = over.cancelled() => false,
+            is_due = is_due(self.due, &shared) => is_due,
+        };
+        if !is_due || !setting.left.take() {
             return self.never_due();
         }
         let Ok(permit) = shared.records.clone().reserve_owned().await else {
             return self.never_due();
         };
         let Self {
-            session,
+            then,
             drawn,
-            prompt,
-            place,
+            said: (prompt, part),
+            kept,
             due: intended,
             ended,
-            before,
+            link,
         } = self;
-        let setting = &session.setting;
+        let setting = then.setting();
         let sequence = shared.sequence.fetch_add(1, Relaxed);
         let stream = Arc::clone(&setting.lane.stream);
         let mut record = RequestRecord::due(sequence, stream, drawn.ids, intended);
         record.phase.clone_from(&setting.tag);
         record.traced = shared.sampling.samples(drawn.ids.trace);
-        record.link = Some(Link {
-            kind: LinkKind::Turn,
-            ids: before,
-        });
+        record.link = link;
         setting.ledger.open(sequence, intended);
         let ready = intended.max(ended);
         let gate = setting.gate.clone();
@@ -241,13 +275,15 @@ impl Turn {
             },
             prompt,
             closed_loop: setting.closed_loop,
-            session: Some(session.number()),
+            session: Some(setting.number),
+            talk: None,
+            part,
             give_up: drawn.give_up,
             phase: setting.phase.clone(),
             shared,
-            then: Some(session),
+            then: Some(then),
         };
-        match gate.enter_again(place, (intended, ready)).await {
+        match gate.enter_again(kept, (intended, ready)).await {
             Ok((held, free)) => due.go(held, free.max(ready)),
             Err(reason) => due.refuse(reason),
         }
@@ -255,11 +291,7 @@ impl Turn {
 
     /// The run or the phase ended before it was due.
     fn never_due(self) {
-        let setting = &self.session.setting;
-        setting.tally.unsent(self.session.rest.len() + 1);
-        if let Some(place) = self.place {
-            place.release(self.ended);
-        }
+        self.then.never_due(self.kept, self.ended);
     }
 }
 

@@ -7,8 +7,11 @@ use std::time::Duration;
 
 use tokio::sync::mpsc;
 
+use super::phase::Phase;
+use super::talks::{Talk, Talks};
 use crate::app::feed::{Feed, Tally};
-use crate::load::schedule::Times;
+use crate::app::lanes::Lane;
+use crate::load::schedule::{Arrival, Times};
 use crate::load::workload::{Prompt, Script, Workload};
 
 /// The prompts of a loop.
@@ -33,6 +36,8 @@ pub(in crate::app) enum Supply {
         feed: Feed,
         /// The next conversation.
         drawn: Option<Script>,
+        /// Those whose later turns have times of their own.
+        talks: Talks,
     },
 }
 
@@ -54,8 +59,12 @@ impl Supply {
     }
 
     /// Conversations of `feed`.
-    pub(in crate::app) const fn read(feed: Feed) -> Self {
-        Self::Read { feed, drawn: None }
+    pub(in crate::app) fn read(feed: Feed) -> Self {
+        Self::Read {
+            feed,
+            drawn: None,
+            talks: Talks::default(),
+        }
     }
 
     pub(super) const fn is_read(&self) -> bool {
@@ -101,7 +110,7 @@ impl Supply {
     pub(super) async fn upcoming(&mut self) -> Option<&Script> {
         match self {
             Self::Made { .. } | Self::Ahead { .. } => None,
-            Self::Read { feed, drawn } => {
+            Self::Read { feed, drawn, .. } => {
                 if drawn.is_none() {
                     *drawn = feed.next().await;
                 }
@@ -121,9 +130,50 @@ impl Supply {
                 Some(Script::single(prompt))
             }
             Self::Ahead { drawn, .. } => drawn.take().map(Script::single),
-            Self::Read { drawn, .. } => drawn.take(),
+            Self::Read { feed, drawn, .. } => taken(drawn, feed.tally()),
         }
     }
+}
+
+impl Supply {
+    /// What is sent for `arrival` of `phase`, and the conversation of which it is a turn that is
+    /// due at a time of its own; `None` if a file has no more. `begin` says where one goes that
+    /// begins.
+    pub(super) fn coming(
+        &mut self,
+        arrival: Arrival,
+        phase: &mut Phase,
+        begin: impl FnOnce() -> (Lane, u64),
+    ) -> Option<(Script, Option<Arc<Talk>>)> {
+        let Self::Read { feed, drawn, talks } = self else {
+            let script = self.take(arrival.turn.map(|turn| turn.session))?;
+            return Some((script, None));
+        };
+        let Some(turn) = arrival.turn else {
+            let script = taken(drawn, feed.tally())?;
+            let due = arrival.intended;
+            let talk = script.session.as_ref();
+            let talk = talk.map(|name| talks.of((name, due), feed.tally(), begin));
+            return Some((script, talk));
+        };
+        let work = phase.work_of(turn);
+        if work.is_done() {
+            let script = taken(drawn, feed.tally())?;
+            work.begin(script, Talk::new(begin(), arrival.intended));
+            phase.begun();
+        }
+        let (script, talk) = phase.work_of(turn).next()?;
+        Some((script, Some(talk)))
+    }
+}
+
+/// Takes the conversation that was drawn, and counts that a file was begun again with it.
+fn taken(drawn: &mut Option<Script>, tally: &Tally) -> Option<Script> {
+    let script = drawn.take()?;
+    if script.again {
+        tally.begun_again();
+    }
+    Some(script)
 }
 
 /// Hands the time of the next row to the schedule that asks for it.

@@ -8,6 +8,7 @@
 mod ahead;
 mod look;
 mod open;
+mod parts;
 mod pass;
 mod reader;
 mod tally;
@@ -20,6 +21,7 @@ use tokio::sync::mpsc;
 pub(super) use self::ahead::Making;
 pub use self::look::{Look, look};
 pub use self::open::UnusableFile;
+pub use self::parts::{not_a_part, parts};
 pub(super) use self::reader::{FileReader, FromFile, Timing};
 pub use self::tally::FileReport;
 pub(super) use self::tally::Tally;

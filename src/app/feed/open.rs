@@ -1,8 +1,11 @@
 //! Opens a file of prompts and finds out what it is.
 
+use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
+use std::path::{Path, PathBuf};
 
+use super::parts::parts;
 use crate::config::PromptFile;
 use crate::load::trace::{
     Bodies, Detected, Entries, Format, Kind, LONGEST_LINE, ReadOptions, Rows, Source,
@@ -27,28 +30,61 @@ pub(super) enum Given {
     Entries(Box<Entries<Bytes>>),
 }
 
-/// An open file.
+/// A file that is open, and those that follow it.
 pub(super) struct Opened {
     pub(super) name: String,
     pub(super) detected: Detected,
     pub(super) given: Given,
+    /// The further files of a directory.
+    pub(super) rest: VecDeque<PathBuf>,
 }
 
-/// Opens `file` at its beginning.
+/// Opens `file` at its beginning: the first one, if it is a directory.
 ///
 /// # Errors
 ///
 /// If it cannot be opened, or is of no format that is known.
 pub(super) fn open(file: &PromptFile) -> Result<Opened, UnusableFile> {
-    let name = file.path.display().to_string();
+    let mut rest = VecDeque::from(parts(&file.path).map_err(UnusableFile)?);
+    let first = rest.pop_front().unwrap_or_else(|| file.path.clone());
+    let (detected, given) = open_part(file, &first, None)?;
+    Ok(Opened {
+        name: first.display().to_string(),
+        detected,
+        given,
+        rest,
+    })
+}
+
+/// Opens `path`, one of the files that `file` stands for; the one before it was of the format
+/// `before`.
+///
+/// # Errors
+///
+/// If it cannot be opened, is of no format that is known, or of another one.
+pub(super) fn open_part(
+    file: &PromptFile,
+    path: &Path,
+    before: Option<Format>,
+) -> Result<(Detected, Given), UnusableFile> {
+    let name = path.display().to_string();
     let unreadable = |error: io::Error| {
         UnusableFile(format!(
             "{name}: {error}\n  wanted: a data set or a trace that can be read"
         ))
     };
-    let source = opened(file).and_then(Source::open).map_err(unreadable)?;
-    let detected = detect(file, &source)?;
+    let opened = File::open(path).map(|file| BufReader::with_capacity(BUFFER, file));
+    let source = opened.and_then(Source::open).map_err(unreadable)?;
+    let detected = detect(file, &name, &source)?;
     let format = detected.format;
+    if let Some(before) = before.filter(|before| *before != format) {
+        return Err(UnusableFile(format!(
+            "{name}: `{}`: {}\n  wanted: `{}`, as the file before it\n  hint: name the format if it is the same",
+            format.name(),
+            detected.reason,
+            before.name()
+        )));
+    }
     let not_its_kind = |error| UnusableFile(format!("{name}: {error}"));
     let given = match format.kind() {
         Kind::Prompts => {
@@ -61,30 +97,17 @@ pub(super) fn open(file: &PromptFile) -> Result<Opened, UnusableFile> {
             options.block_tokens = file.block_tokens.unwrap_or(options.block_tokens);
             options.bodies = Bodies::Keep;
             Given::Rows(Box::new(if format == Format::Baseten {
-                parquet(file, (options, &name))?
+                parquet(path, (options, &name))?
             } else {
                 let reader: Bytes = Box::new(source.into_reader());
                 Rows::open(format, options, reader, name.as_str()).map_err(not_its_kind)?
             }))
         }
     };
-    Ok(Opened {
-        name,
-        detected,
-        given,
-    })
+    Ok((detected, given))
 }
 
-fn opened(file: &PromptFile) -> io::Result<BufReader<File>> {
-    let opened = File::open(&file.path)?;
-    if opened.metadata()?.is_dir() {
-        return Err(io::Error::other("is a directory"));
-    }
-    Ok(BufReader::with_capacity(BUFFER, opened))
-}
-
-fn detect(file: &PromptFile, source: &Source) -> Result<Detected, UnusableFile> {
-    let name = file.path.display();
+fn detect(file: &PromptFile, name: &str, source: &Source) -> Result<Detected, UnusableFile> {
     let names = || Format::ALL.map(Format::name).join(", ");
     let Some(given) = &file.format else {
         return Format::detect(source.head()).map_err(|found| {
@@ -104,11 +127,8 @@ fn detect(file: &PromptFile, source: &Source) -> Result<Detected, UnusableFile> 
 
 /// A Parquet file is read from its end, so it is opened as a file and not as a stream.
 #[cfg(feature = "parquet")]
-fn parquet(
-    file: &PromptFile,
-    (options, name): (ReadOptions, &str),
-) -> Result<Rows<Bytes>, UnusableFile> {
-    let opened = File::open(&file.path)
+fn parquet(path: &Path, (options, name): (ReadOptions, &str)) -> Result<Rows<Bytes>, UnusableFile> {
+    let opened = File::open(path)
         .map_err(|error| UnusableFile(format!("{name}: {error}\n  wanted: a Parquet file")))?;
     Rows::parquet(options, opened, name).map_err(|error| {
         UnusableFile(format!(
@@ -118,7 +138,7 @@ fn parquet(
 }
 
 #[cfg(not(feature = "parquet"))]
-fn parquet(_: &PromptFile, (_, name): (ReadOptions, &str)) -> Result<Rows<Bytes>, UnusableFile> {
+fn parquet(_: &Path, (_, name): (ReadOptions, &str)) -> Result<Rows<Bytes>, UnusableFile> {
     Err(UnusableFile(format!(
         "{name}: Parquet\n  wanted: another format; this program was built without the feature `parquet`"
     )))

@@ -1,17 +1,32 @@
 //! One pass over a file: its rows in the order in which they are due, as conversations.
 
+use std::collections::{BTreeMap, VecDeque};
+use std::path::PathBuf;
 use std::time::Duration;
 
-use super::open::{Given, Opened};
+use super::open::{Given, Opened, open_part};
+use super::parts::not_a_part;
 use super::reader::{Texts, Timing};
 use super::tally::Tally;
+use crate::config::PromptFile;
 use crate::load::trace::{Clock, FileIds, Format, SORTED_IN, Sorter, TraceRow};
 use crate::load::workload::{Gather, Joined, Script};
 
 /// The state of one pass.
 pub(super) struct Pass {
+    file: PromptFile,
+    /// The file that is open.
     name: String,
+    format: Format,
     given: Given,
+    /// Those after it.
+    rest: VecDeque<PathBuf>,
+    /// What was odd in those before it.
+    noted: BTreeMap<&'static str, u64>,
+    /// The time of the last row as it was read.
+    last: Option<Duration>,
+    /// Rows of a file that follows another are looked at: they have to go on from there.
+    follows: bool,
     timing: Timing,
     gather: Gather,
     ids: FileIds,
@@ -26,7 +41,7 @@ pub(super) struct Pass {
 
 impl Pass {
     /// A pass over what was `opened`.
-    pub(super) fn new(opened: Opened, timing: Timing) -> Self {
+    pub(super) fn new(file: &PromptFile, opened: Opened, timing: Timing) -> Self {
         let format = opened.detected.format;
         let joined = if timing.is_fixed() {
             Joined::Untimed
@@ -35,8 +50,14 @@ impl Pass {
         };
         let sorts = format.clock() == Clock::Unix && format != Format::Azure;
         Self {
+            file: file.clone(),
             name: opened.name,
+            format,
             given: opened.given,
+            rest: opened.rest,
+            noted: BTreeMap::new(),
+            last: None,
+            follows: false,
             gather: Gather::new(joined, timing.pauses()),
             timing,
             ids: FileIds::default(),
@@ -58,13 +79,22 @@ impl Pass {
     }
 
     fn next_entry(&mut self, texts: &Texts, tally: &Tally) -> Option<Script> {
-        let Given::Entries(entries) = &mut self.given else {
-            return None;
-        };
         loop {
+            let Given::Entries(entries) = &mut self.given else {
+                return None;
+            };
             let read = entries.next();
-            tally.note(entries.notes());
-            let entry = match read? {
+            tally.note(&self.noted, entries.notes());
+            let Some(read) = read else {
+                for (what, count) in entries.notes() {
+                    *self.noted.entry(what).or_default() += count;
+                }
+                if self.next_part(tally) {
+                    continue;
+                }
+                return None;
+            };
+            let entry = match read {
                 Ok(entry) => entry,
                 Err(error) if error.can_go_on() => {
                     tally.bad(error.to_string());
@@ -105,7 +135,7 @@ impl Pass {
                 Ok(None) => {}
                 Err(why) => tally.bad(match line {
                     Some(line) => format!("{}:{line}: {why}", self.name),
-                    None => format!("{}: {why}", self.name),
+                    None => format!("{}: {why}", self.file.path.display()),
                 }),
             }
         }
@@ -155,7 +185,7 @@ impl Pass {
                 Ok(first) => return first,
                 Err(late) => tally.bad(format!(
                     "{}: a row of {} s comes after rows up to {} s\n  wanted: rows that can be put in order within {} MB",
-                    self.name,
+                    self.file.path.display(),
                     late.at.as_secs_f64(),
                     late.after.as_secs_f64(),
                     SORTED_IN >> 20,
@@ -166,17 +196,23 @@ impl Pass {
 
     /// The next row as it stands in the file.
     fn read(&mut self, tally: &Tally) -> Option<(TraceRow, u64)> {
-        let Given::Rows(rows) = &mut self.given else {
-            return None;
-        };
         while !self.ended {
+            let Given::Rows(rows) = &mut self.given else {
+                return None;
+            };
             let mut row = TraceRow::default();
             match rows.read_into(&mut row) {
                 Ok(true) => {
+                    let line = rows.line();
+                    if let Some(why) = self.goes_back(&row) {
+                        tally.broke(why);
+                        self.ended = true;
+                        return None;
+                    }
                     self.ids.widen(&mut row);
-                    return Some((row, rows.line()));
+                    return Some((row, line));
                 }
-                Ok(false) => self.ended = true,
+                Ok(false) => self.ended = !self.next_part(tally),
                 Err(error) if error.can_go_on() => tally.bad(error.to_string()),
                 Err(error) => {
                     tally.broke(error.to_string());
@@ -185,5 +221,34 @@ impl Pass {
             }
         }
         None
+    }
+
+    /// Opens the next file of a directory. False if there is none, or it cannot be used.
+    fn next_part(&mut self, tally: &Tally) -> bool {
+        let Some(path) = self.rest.pop_front() else {
+            return false;
+        };
+        match open_part(&self.file, &path, Some(self.format)) {
+            Ok((_, given)) => {
+                self.name = path.display().to_string();
+                self.given = given;
+                self.follows = true;
+                true
+            }
+            Err(error) => {
+                tally.broke(error.to_string());
+                false
+            }
+        }
+    }
+
+    /// What is wrong if `row` is the first of a file and came before the end of the one before,
+    /// though rows are sent at their times, and not put in order.
+    fn goes_back(&mut self, row: &TraceRow) -> Option<String> {
+        let at = row.at?;
+        let last = self.last.replace(at)?;
+        let follows = std::mem::take(&mut self.follows);
+        let is_wrong = follows && self.timing.is_fixed() && self.sorter.is_none() && at < last;
+        is_wrong.then(|| not_a_part(&self.name, (at, last)))
     }
 }

@@ -77,6 +77,8 @@ pub(in crate::app) struct FileReader {
     detected: Detected,
     /// Conversations in this pass.
     given: u64,
+    /// The next one is the first of a further pass.
+    again: bool,
 }
 
 /// Some conversations.
@@ -112,7 +114,10 @@ impl FileReader {
             None => Sampling::Sequential,
         };
         Ok(Self {
-            tally: Arc::new(Tally::new(name.clone(), file.skip_bad_rows)),
+            tally: Arc::new(Tally::new(
+                file.path.display().to_string(),
+                file.skip_bad_rows,
+            )),
             detected: detected.clone(),
             texts: Texts {
                 rows: RowTexts::new(
@@ -125,9 +130,17 @@ impl FileReader {
             pool: Pool::new(sampling, making.order),
             file: file.clone(),
             timing,
-            pass: Some(Pass::new(opened, timing)),
+            pass: Some(Pass::new(file, opened, timing)),
             given: 0,
+            again: false,
         })
+    }
+
+    /// The same, read for a warm-up: what becomes of it is counted apart.
+    pub(in crate::app) fn of_warm_up(mut self) -> Self {
+        let name = format!("{} (warm-up)", self.file.path.display());
+        self.tally = Arc::new(Tally::new(name, self.file.skip_bad_rows));
+        self
     }
 
     /// Says in the log which file it is, and how its format is known.
@@ -154,7 +167,8 @@ impl FileReader {
         };
         let mut weight = 0;
         while batch.scripts.len() < BATCH && weight < BATCH_BYTES {
-            if let Some(script) = self.next() {
+            if let Some(mut script) = self.next() {
+                script.again = std::mem::take(&mut self.again);
                 weight += script.weight();
                 batch.scripts.push(script);
                 self.given += 1;
@@ -165,6 +179,7 @@ impl FileReader {
                 break;
             }
             self.given = 0;
+            self.again = true;
             self.tally.wrapped();
         }
         batch
@@ -200,7 +215,7 @@ fn again(file: &PromptFile, timing: Timing, tally: &Tally) -> Option<Pass> {
         return None;
     }
     open(file)
-        .map(|opened| Pass::new(opened, timing))
+        .map(|opened| Pass::new(file, opened, timing))
         .map_err(|error| tally.broke(error.to_string()))
         .ok()
 }

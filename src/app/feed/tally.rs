@@ -17,6 +17,8 @@ pub(in crate::app) struct Tally {
     read: Mutex<Read>,
     cut: AtomicU64,
     unsent: AtomicU64,
+    forgotten: AtomicU64,
+    wraps: AtomicU64,
 }
 
 #[derive(Debug, Default)]
@@ -49,6 +51,9 @@ pub struct FileReport {
     pub cut_sessions: u64,
     /// Turns that were never due since their conversation or the run ended before.
     pub unsent_turns: u64,
+    /// Sessions of a recording that were forgotten while there were very many: what came of them
+    /// later did not wait for what came before, nor carry it.
+    pub forgotten_sessions: u64,
 }
 
 impl Tally {
@@ -59,6 +64,8 @@ impl Tally {
             read: Mutex::default(),
             cut: AtomicU64::new(0),
             unsent: AtomicU64::new(0),
+            forgotten: AtomicU64::new(0),
+            wraps: AtomicU64::new(0),
         }
     }
 
@@ -80,16 +87,25 @@ impl Tally {
         self.read().broken.is_some()
     }
 
-    /// The file is begun again.
+    /// The file is read again from its beginning.
     pub(super) fn wrapped(&self) {
         self.read().passes += 1;
     }
 
-    /// What was odd so far in this pass; of later passes it would be the same.
-    pub(super) fn note(&self, notes: &BTreeMap<&'static str, u64>) {
+    /// What was odd so far in this pass: in files `before` the one that is open, and in that. Of
+    /// later passes it would be the same.
+    pub(super) fn note(
+        &self,
+        before: &BTreeMap<&'static str, u64>,
+        now: &BTreeMap<&'static str, u64>,
+    ) {
         let read = &mut *self.read();
-        if read.passes == 0 {
-            read.notes.clone_from(notes);
+        if read.passes > 0 {
+            return;
+        }
+        read.notes.clone_from(before);
+        for (what, count) in now {
+            *read.notes.entry(what).or_default() += count;
         }
     }
 
@@ -99,9 +115,19 @@ impl Tally {
         self.unsent(unsent);
     }
 
+    /// The first conversation of a further pass is sent.
+    pub(in crate::app) fn begun_again(&self) {
+        self.wraps.fetch_add(1, Relaxed);
+    }
+
     /// So many turns were never due.
     pub(in crate::app) fn unsent(&self, unsent: usize) {
         self.unsent.fetch_add(unsent as u64, Relaxed);
+    }
+
+    /// So many sessions of a recording were forgotten.
+    pub(in crate::app) fn forgot(&self, sessions: usize) {
+        self.forgotten.fetch_add(sessions as u64, Relaxed);
     }
 
     /// Whether the run may begin with what was read first.
@@ -131,7 +157,7 @@ impl Tally {
             bad_rows: read.bad,
             listed: read.listed.clone(),
             broken: read.broken.clone(),
-            wraps: read.passes,
+            wraps: self.wraps.load(Relaxed),
             notes: read
                 .notes
                 .iter()
@@ -139,6 +165,7 @@ impl Tally {
                 .collect(),
             cut_sessions: self.cut.load(Relaxed),
             unsent_turns: self.unsent.load(Relaxed),
+            forgotten_sessions: self.forgotten.load(Relaxed),
         }
     }
 

@@ -104,7 +104,7 @@ fn every_quirk_has_its_test() {
 }
 
 /// The rows of the classes wire, metric, timing, report, load and probe, and those about spans. Row
-/// 51 is a rule of configuration; the rows between are about metrics pages and GPUs, and row 48 is
+/// 51 is about when requests are sent, and tested with the load; the rows between are about metrics pages and GPUs, and row 48 is
 /// tested where metrics leave.
 const ROWS: &[u32] = &[
     1, 2, 3, 4, 5, 6, 7, 8, 9, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 32, 33, 35, 36,

@@ -156,6 +156,7 @@ impl Answers {
 fn behind_thoughts(reply: &str) -> &str {
     match reply.split_once("</think>") {
         Some((_, answer)) => answer.trim_start(),
+        None if reply.trim_start().starts_with("<think>") => "",
         None => reply,
     }
 }

@@ -32,6 +32,7 @@ struct Played {
     streaming: bool,
     requested: Option<u32>,
     keep_text: bool,
+    keep_reply: bool,
 }
 
 impl Default for Played {
@@ -42,6 +43,7 @@ impl Default for Played {
             streaming: true,
             requested: None,
             keep_text: false,
+            keep_reply: false,
         }
     }
 }
@@ -76,6 +78,9 @@ impl Played {
         let mut reading = Reading::new(Arc::new(protocol));
         if self.keep_text {
             reading = reading.keeping_text();
+        }
+        if self.keep_reply {
+            reading = reading.keeping_reply();
         }
         let mut last = ReadMark::user(at(0), 0);
         for (read, bytes) in reads {

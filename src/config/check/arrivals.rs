@@ -261,7 +261,7 @@ fn users<'a>(reader: &mut Reader<'a>, section: &Section<'a>) -> Option<Arrivals>
     Some(Arrivals::Users {
         users: small(users?),
         rate: rate?,
-        turns: small(turns.unwrap_or(1)),
+        turns: turns.map(small),
     })
 }
 

@@ -7,6 +7,7 @@ use super::super::given::{Refusal, shown};
 use super::super::keys::{self, nearest};
 use super::super::reader::{Reader, Section};
 use super::super::{DEFAULT_STALL, Limits, ProbeConfig, WhenFull};
+use super::known_answers::unanswered;
 use super::phases::{Around, phases};
 use super::prompt_file::check_arrivals;
 use super::slo::{Held, check_number, slo};
@@ -73,14 +74,24 @@ fn probe<'a>(
         in_flight,
         streaming: streaming.unwrap_or(true) && !only_unary(targets.as_deref(), known),
     };
-    let phases = phases(reader, section, around);
+    let mut phases = phases(reader, section, around);
     reader.require(section, "workload");
     let workload = reader.subsection(section, "workload", &keys::WORKLOAD);
     let workload = workload.and_then(|section| workload_of(reader, &section));
-    if let (Some(phases), Some(workload)) = (&phases, &workload)
+    if let (Some(phases), Some(workload)) = (&mut phases, &workload)
         && let Some(node) = section.get("arrivals").or_else(|| section.get("phases"))
     {
         check_arrivals(reader, &node, (phases, workload.file()));
+    }
+    if let Some(workload) = &workload
+        && workload.knows_answers()
+        && let Some(node) = section.get("workload")
+        && let Some(refusal) = targets.iter().flatten().find_map(|name| {
+            let of = known.iter().find(|known| known.name == name)?;
+            unanswered(name, of.api?)
+        })
+    {
+        reader.refuse(&node, &refusal);
     }
     let limits = reader.subsection(section, "limits", &keys::LIMITS);
     let limits = limits.map_or(Limits::PROBE, |section| limits_of(reader, &section));

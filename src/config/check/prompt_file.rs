@@ -85,9 +85,12 @@ pub(super) fn prompt_file<'a>(
 pub(super) fn check_arrivals<'a>(
     reader: &mut Reader<'a>,
     node: &Node<'a>,
-    (phases, file): (&[PhaseConfig], Option<&PromptFile>),
+    (phases, file): (&mut [PhaseConfig], Option<&PromptFile>),
 ) {
     for phase in phases {
+        if let (Arrivals::Users { turns, .. }, None) = (&mut phase.arrivals, file) {
+            turns.get_or_insert(1);
+        }
         let wrong = match (&phase.arrivals, file) {
             (Arrivals::Trace { .. }, None) => Refusal::new(Problem::Conflict)
                 .wanted("`workload.file` beside `process: trace`: its rows have the times"),
@@ -95,9 +98,9 @@ pub(super) fn check_arrivals<'a>(
                 Refusal::new(Problem::Conflict)
                     .wanted("no `sampling` beside `process: trace`: rows are sent as they stand")
             }
-            (Arrivals::Users { .. }, Some(_)) => Refusal::new(Problem::Conflict)
-                .wanted("another process beside `workload.file`")
-                .hint("the sessions of a file have turns and pauses of their own"),
+            (Arrivals::Users { turns: Some(_), .. }, Some(_)) => Refusal::new(Problem::Conflict)
+                .wanted("no `turns` beside `workload.file`")
+                .hint("users go through the conversations of the file, one after the other"),
             _ => continue,
         };
         reader.refuse(node, &wrong);

@@ -10,6 +10,7 @@ use super::super::{
     Audio, CacheModes, Counting, Images, Lengths, PrefixPool, PromptSource, SizePairs, Sizes,
     Synthetic, SystemPrompt, TextStyle, WorkloadConfig,
 };
+use super::known_answers::known_answers;
 use super::prompt_file::prompt_file;
 use super::small;
 use crate::measurement::CacheMode;
@@ -35,12 +36,15 @@ pub(super) fn workload_of<'a>(
     reader: &mut Reader<'a>,
     section: &Section<'a>,
 ) -> Option<WorkloadConfig> {
-    if section.get("file").is_some() {
+    if section.get("file").is_some() && section.get("known_answers").is_none() {
         return Some(WorkloadConfig {
             source: PromptSource::File(prompt_file(reader, section)?),
             cache: CacheModes::Only(CacheMode::Cold),
             cache_salt: false,
         });
+    }
+    if section.get("known_answers").is_some() {
+        return known_answers(reader, section);
     }
     let cache = reader.optional(section, "cache", |given| {
         let known = [

@@ -10,10 +10,26 @@ pub(in crate::config) const WORKLOAD: Table = Table {
             "a section, as in `{ input_tokens: 128, output_tokens: 64 }`",
         ),
         key("file", "a section, as in `{ path: trace.jsonl }`"),
+        key(
+            "known_answers",
+            "a section, as in `{}` or `{ kinds: [arithmetic] }`",
+        ),
         key("cache", "`cold`, `warm` or `paired`"),
         key("cache_salt", "`true` or `false`"),
     ],
-    later: &["sharegpt", "questions"],
+    later: &["sharegpt"],
+};
+
+pub(in crate::config) const KNOWN_ANSWERS: Table = Table {
+    at: "probes[].workload.known_answers",
+    keys: &[
+        key(
+            "kinds",
+            "a list of `arithmetic`, `backwards` and `counting`",
+        ),
+        key("output_tokens", TOKENS),
+    ],
+    later: &["questions"],
 };
 
 pub(in crate::config) const SYNTHETIC: Table = Table {
@@ -35,7 +51,7 @@ pub(in crate::config) const SYNTHETIC: Table = Table {
         key("audio", "a section, as in `{ length: 5s }`"),
         key("tools", "a whole number from `0` to `128`"),
     ],
-    later: &["video", "known_answers"],
+    later: &["video"],
 };
 
 pub(in crate::config) const PREFIXES: Table = Table {

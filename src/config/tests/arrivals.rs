@@ -81,7 +81,7 @@ fn each_process_takes_its_keys() {
             Arrivals::Users {
                 users: 9,
                 rate: 3.0,
-                turns: 4,
+                turns: Some(4),
             },
         ),
         (

@@ -9,10 +9,10 @@ use super::panel::{Kind, Panel};
 use super::query::{self, STREAM, TARGET, WINDOW};
 use super::slo;
 use crate::export::catalog::{
-    ARRIVALS_REFUSED, CHUNK_GAP, CONNECT_TIME, CONNECTIONS_REPLACED, IN_FLIGHT, ITL, Metric,
-    OUTPUT_LENGTH, OUTPUT_RATE, REQUESTS, RESPONSE_TIME, RESPONSE_TIME_OR_FAILURE, RESPONSE_TTFT,
-    RESPONSES_NOTED, SERVER_KV_USAGE, SERVER_RUNNING, SERVER_SAMPLE_AGE, SERVER_WAITING,
-    SERVICE_TIME, SLOT_WAIT, STALLS, TOKENS, TTFO, TTFT, TTFT_OR_FAILURE,
+    ARRIVALS_REFUSED, CHUNK_GAP, CONNECT_TIME, CONNECTIONS_REPLACED, IN_FLIGHT, ITL, KNOWN_ANSWERS,
+    Metric, OUTPUT_LENGTH, OUTPUT_RATE, REQUESTS, RESPONSE_TIME, RESPONSE_TIME_OR_FAILURE,
+    RESPONSE_TTFT, RESPONSES_NOTED, SERVER_KV_USAGE, SERVER_RUNNING, SERVER_SAMPLE_AGE,
+    SERVER_WAITING, SERVICE_TIME, SLOT_WAIT, STALLS, TOKENS, TTFO, TTFT, TTFT_OR_FAILURE,
 };
 use crate::export::rules::{Quantile, recorded};
 
@@ -119,6 +119,8 @@ fn outcomes() -> Vec<Panel> {
             .query("{{reason}}", query::rate(&ARRIVALS_REFUSED, STREAM, &["reason"])),
         Panel::lines("reqps", "Odd responses", "Responses that were odd in some way, by what was noted.")
             .query("{{note}}", format!("{} > 0", query::rate(&RESPONSES_NOTED, STREAM, &["note"]))),
+        stacked("reqps", "Known answers", "Questions of known answer, by what their answers were worth: a model that answered rightly and no longer does has changed.")
+            .query("{{result}}", query::rate(&KNOWN_ANSWERS, STREAM, &["result"])),
         Panel::lines("cps", "Connections replaced", "Pooled connections that the server had closed when a request was written on them.")
             .query("replaced", query::rate(&CONNECTIONS_REPLACED, STREAM, &[])),
     ]

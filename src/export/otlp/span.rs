@@ -206,6 +206,14 @@ impl Attributes {
             "tokencanary.phase",
             record.phase.as_ref().map(|phase| phase.kind.name()),
         );
+        if let Some(answer) = &record.answer {
+            self.put("tokencanary.answer.kind", answer.wanted.kind.name());
+            self.put(
+                "tokencanary.answer.wanted",
+                answer.wanted.answer.to_string(),
+            );
+            self.put("tokencanary.answer.result", answer.result.name());
+        }
         let notes: Vec<StringValue> = record.notes.iter().map(|note| note.name().into()).collect();
         if !notes.is_empty() {
             self.put("tokencanary.notes", Value::Array(Array::String(notes)));

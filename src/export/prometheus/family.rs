@@ -336,6 +336,10 @@ fn counters<'a>(
         let (requested, delivered) = totals.wire().output();
         push(one("of", "requested"), requested);
         push(one("of", "delivered"), delivered);
+    } else if metric == &catalog::KNOWN_ANSWERS && stream.rules().knows_answers {
+        for (result, count) in totals.answers().results() {
+            push(one("result", result.name()), count);
+        }
     } else if metric == &catalog::SLO_GOOD {
         for (name, count) in totals.slo().good() {
             push(one("slo", name), count);

@@ -13,6 +13,7 @@ mod gaps;
 mod profile;
 mod ramp;
 mod replay;
+mod spread;
 #[cfg(test)]
 mod tests;
 mod users;
@@ -31,6 +32,7 @@ use crate::config::{Arrivals, Bounds, Gaps, Ramp, Replay};
 
 pub use self::ramp::{CapRamp, CapStep};
 pub use self::replay::Times;
+pub use self::spread::start_within;
 
 /// One request that is due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

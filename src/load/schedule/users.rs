@@ -5,14 +5,20 @@
 //! gap later. At the start the users are of all ages, as they would be had the load gone on for
 //! long: place i has ⌊i·turns/N⌋ turns behind it that were never sent, place 0 none.
 //! A turn is due at its time, whether or not the last one was answered.
+//!
+//! Users who work through the conversations of a file stay, and have nothing behind them.
 
 use super::Turn;
+
+/// In place of turns, of a place where nobody sits.
+const GONE: u32 = u32::MAX;
 
 /// The places and who sits there.
 #[derive(Debug)]
 pub(super) struct Users {
     rate: f64,
-    turns: u32,
+    /// `None`: users stay.
+    turns: Option<u32>,
     places: Vec<Place>,
     /// Sessions begun.
     begun: u64,
@@ -26,23 +32,23 @@ pub(super) struct Users {
 #[derive(Debug, Clone, Copy)]
 struct Place {
     session: u64,
-    /// Turns it has had; as many as there are when nobody sits there any more.
+    /// Turns it has had; [`GONE`] when nobody sits there any more.
     had: u32,
 }
 
 impl Users {
     /// `users` places with users of `turns` turns; at most `most` users begin.
-    pub(super) fn new((users, turns): (u32, u32), rate: f64, most: Option<u64>) -> Self {
+    pub(super) fn new((users, turns): (u32, Option<u32>), rate: f64, most: Option<u64>) -> Self {
         let most_now = most.map_or(u64::from(users), |most| most.min(u64::from(users)));
         let place = |index: u32| {
-            let behind = u64::from(index) * u64::from(turns) / u64::from(users);
+            let behind = u64::from(index) * u64::from(turns.unwrap_or(0)) / u64::from(users);
             let seated = u64::from(index) < most_now;
             Place {
                 session: u64::from(index),
                 had: if seated {
-                    u32::try_from(behind).unwrap_or(turns)
+                    u32::try_from(behind).unwrap_or(0)
                 } else {
-                    turns
+                    GONE
                 },
             }
         };
@@ -65,15 +71,17 @@ impl Users {
             self.tick += 1;
             let index = usize::try_from(tick % count).unwrap_or(usize::MAX);
             let place = &mut self.places[index];
-            if place.had == self.turns {
+            if place.had == GONE {
                 continue;
             }
             let turn = Turn {
                 session: place.session,
                 turn: place.had,
-                last: place.had + 1 == self.turns,
+                last: self.turns.is_some_and(|turns| place.had + 1 == turns),
             };
-            place.had += 1;
+            if self.turns.is_some() {
+                place.had += 1;
+            }
             if turn.last {
                 if self.most.is_none_or(|most| self.begun < most) {
                     *place = Place {
@@ -82,6 +90,7 @@ impl Users {
                     };
                     self.begun += 1;
                 } else {
+                    place.had = GONE;
                     self.seated -= 1;
                 }
             }

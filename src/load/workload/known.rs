@@ -3,29 +3,21 @@
 //! A model that worked yesterday and fails these today has changed. The answer is one word or
 //! number, and the question says so; how an answer is judged is not known here.
 
+use rand::Rng;
+use rand::rngs::StdRng;
+
+use super::Measure;
 use super::draws::Draws;
+use super::prompt::Prompt;
+use super::size::{Writer, Written};
 use super::words::WORDS;
+use crate::config::{KnownAnswers, TextStyle};
+use crate::measurement::{KnownKind, Wanted};
 
 /// Words of a list that is counted.
 const LIST: (u32, u32) = (3, 9);
 /// Letters of a word that is written backwards, at most: longer ones are hard for small models.
 const MOST_LETTERS: usize = 6;
-
-/// A kind of task.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum KnownKind {
-    /// A sum, a difference or a product of small numbers; never negative.
-    Arithmetic,
-    /// A short word backwards.
-    Backwards,
-    /// How many words there are.
-    Counting,
-}
-
-impl KnownKind {
-    /// All of them.
-    pub const ALL: [Self; 3] = [Self::Arithmetic, Self::Backwards, Self::Counting];
-}
 
 /// A task and its answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,11 +31,11 @@ pub struct Known {
 }
 
 impl Known {
-    /// A task of any kind that `seed` decides.
+    /// A task of one of `kinds`, at least one, that `seed` decides.
     #[must_use]
-    pub fn any(seed: u64) -> Self {
+    pub fn among(kinds: &[KnownKind], seed: u64) -> Self {
         let mut draws = Draws::of(seed);
-        let kind = draws.pick(&KnownKind::ALL);
+        let kind = draws.pick(kinds);
         Self::of(kind, draws.word())
     }
 
@@ -60,6 +52,47 @@ impl Known {
             kind,
             question,
             answer,
+        }
+    }
+
+    /// What it wants to hear.
+    fn wanted(&self) -> Wanted {
+        Wanted {
+            kind: self.kind,
+            answer: self.answer.as_str().into(),
+        }
+    }
+}
+
+/// Makes prompts of tasks.
+#[derive(Debug)]
+pub(super) struct KnownMaker {
+    config: KnownAnswers,
+    counter: Writer,
+    seeded: StdRng,
+}
+
+impl KnownMaker {
+    /// Tasks as `config` says, whose tokens are counted by `measure`.
+    pub(super) fn new(config: &KnownAnswers, measure: Measure, seeded: StdRng) -> Self {
+        Self {
+            config: config.clone(),
+            counter: Writer::new(TextStyle::Words, measure),
+            seeded,
+        }
+    }
+
+    /// The next task.
+    pub(super) fn next(&mut self) -> Prompt {
+        let known = Known::among(&self.config.kinds, self.seeded.next_u64());
+        let wanted = Some(known.wanted());
+        let Written { text, tokens } = self.counter.given(known.question);
+        Prompt {
+            text,
+            wanted,
+            input_tokens: tokens,
+            output_tokens: Some(self.config.output_tokens),
+            ..Prompt::default()
         }
     }
 }
@@ -143,11 +176,15 @@ mod tests {
         result.to_string()
     }
 
+    fn any(seed: u64) -> Known {
+        Known::among(&KnownKind::ALL, seed)
+    }
+
     #[test]
     fn the_seed_decides_a_task_and_all_kinds_come() {
-        assert_eq!(Known::any(1), Known::any(1));
+        assert_eq!(any(1), any(1));
         for kind in KnownKind::ALL {
-            let count = (0..300).filter(|seed| Known::any(*seed).kind == kind);
+            let count = (0..300).filter(|seed| any(*seed).kind == kind);
             assert!((70..130).contains(&count.count()), "{kind:?}");
         }
     }

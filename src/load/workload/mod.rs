@@ -25,6 +25,7 @@ mod words;
 
 use rand::rngs::StdRng;
 
+use self::known::KnownMaker;
 use self::synthetic::Maker;
 use crate::config::{Counting, PromptSource, WorkloadConfig};
 
@@ -32,7 +33,7 @@ pub use self::calibration::Calibration;
 pub use self::file::{
     After, Carry, Entries, Gather, Joined, Pool, RowTexts, Script, Step, block_text,
 };
-pub use self::known::{Known, KnownKind};
+pub use self::known::Known;
 pub use self::lengths::{LengthSource, PairSource};
 pub use self::media::{Picture, Sound};
 pub use self::prompt::{Media, Message, Prompt, Role, Verbatim};
@@ -52,9 +53,16 @@ pub struct Sources {
 /// An endless supply of prompts.
 #[derive(Debug)]
 pub struct Workload {
-    maker: Box<Maker>,
+    source: Source,
     /// Whether a server is to be asked how it counts.
     asks_server: bool,
+}
+
+/// What makes prompts.
+#[derive(Debug)]
+enum Source {
+    Synthetic(Box<Maker>),
+    Known(Box<KnownMaker>),
 }
 
 impl Workload {
@@ -65,29 +73,46 @@ impl Workload {
     /// If they come from a file: those are read, and become [`Script`]s.
     #[must_use]
     pub fn new(config: &WorkloadConfig, measure: Measure, sources: Sources) -> Self {
-        let PromptSource::Synthetic(synthetic) = &config.source else {
-            unreachable!("the prompts of a file are read, not made");
-        };
-        Self {
-            maker: Box::new(Maker::new((config, synthetic), measure, sources)),
-            asks_server: synthetic.count == Counting::Server,
+        match &config.source {
+            PromptSource::Synthetic(synthetic) => Self {
+                source: Source::Synthetic(Box::new(Maker::new(
+                    (config, synthetic),
+                    measure,
+                    sources,
+                ))),
+                asks_server: synthetic.count == Counting::Server,
+            },
+            PromptSource::Known(known) => Self {
+                source: Source::Known(Box::new(KnownMaker::new(known, measure, sources.seeded))),
+                asks_server: false,
+            },
+            PromptSource::File(_) => unreachable!("the prompts of a file are read, not made"),
         }
     }
 
     /// The next prompt, for a request of `session`.
     pub fn prompt(&mut self, session: Option<u64>) -> Prompt {
-        self.maker.next(session)
+        match &mut self.source {
+            Source::Synthetic(maker) => maker.next(session),
+            Source::Known(maker) => maker.next(),
+        }
     }
 
     /// Two prompts that a server is to count, if it is to be asked, see [`Calibration::found`].
     pub fn to_calibrate(&mut self) -> Option<[Prompt; 2]> {
-        self.asks_server
-            .then(|| calibration::WORDS.map(|words| self.maker.bare(words)))
+        match &mut self.source {
+            Source::Synthetic(maker) if self.asks_server => {
+                Some(calibration::WORDS.map(|words| maker.bare(words)))
+            }
+            _ => None,
+        }
     }
 
     /// Sizes prompts as `calibration` says from now on.
     pub fn calibrate(&mut self, calibration: Calibration) {
-        self.maker.calibrate(calibration);
+        if let Source::Synthetic(maker) = &mut self.source {
+            maker.calibrate(calibration);
+        }
     }
 }
 

@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use serde_json::value::RawValue;
 
+use crate::measurement::Wanted;
+
 /// One prompt, and how long it and its answer are meant to be.
 #[derive(Debug, Clone, Default)]
 pub struct Prompt {
@@ -25,6 +27,8 @@ pub struct Prompt {
     /// Keeps prompts with other salts out of the server's prefix cache, where it knows
     /// `cache_salt`.
     pub cache_salt: Option<Arc<str>>,
+    /// What its answer has to be, where that is known.
+    pub wanted: Option<Wanted>,
     /// Tokens at its beginning that earlier prompts of its stream began with too; `None`: not
     /// known.
     pub shared_tokens: Option<u32>,

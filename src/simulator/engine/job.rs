@@ -15,6 +15,9 @@ pub struct Job {
     pub prompt: Vec<u64>,
     /// Keeps the prompt apart from those with another, or none, in the prefix cache.
     pub cache_salt: Option<u64>,
+    /// What it answers, token by token, where it knows: then it stops as soon as it may. What
+    /// comes after is words.
+    pub answer: Vec<u64>,
     /// Fewest output tokens, at most `max_tokens`.
     pub min_tokens: u32,
     /// Most output tokens, at least 1. Reached exactly unless the profile stops early.

@@ -358,8 +358,9 @@ impl Engine {
             return;
         };
         let index = sequence.produced;
-        let word = tokens::word(id.0, index - 1);
-        sequence.chain.push(tokens::token(word));
+        let said = sequence.answer.get((index - 1) as usize).copied();
+        let said = said.unwrap_or_else(|| tokens::token(tokens::word(id.0, index - 1)));
+        sequence.chain.push(said);
         if self.make_room(id) {
             // This sequence's own step was taken off the heap just now.
             let batch = self.steps.len() + 1;
@@ -449,6 +450,10 @@ impl Engine {
     fn output_tokens(&self, job: &Job) -> u32 {
         let most = job.max_tokens.max(1);
         let least = job.min_tokens.clamp(1, most);
+        if !job.answer.is_empty() {
+            let answer = u32::try_from(job.answer.len()).unwrap_or(u32::MAX);
+            return answer.clamp(least, most);
+        }
         if !self.profile.stops_early || least == most {
             return most;
         }

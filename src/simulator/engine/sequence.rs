@@ -21,6 +21,8 @@ pub(super) struct Sequence {
     pub(super) first_token: MonoTime,
     pub(super) last_token: MonoTime,
     pub(super) produced: u32,
+    /// The first tokens of its answer, where they are not any words.
+    pub(super) answer: Vec<u64>,
     /// Its prompt and what it produced, but for the last token of all.
     pub(super) chain: Chain,
     /// Set while it runs.
@@ -69,6 +71,7 @@ impl Sequence {
             first_token: now,
             last_token: now,
             produced: 0,
+            answer: job.answer.clone(),
             chain,
             place: None,
             preempted: false,

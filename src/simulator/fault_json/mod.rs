@@ -15,7 +15,7 @@ use super::faults::{Fault, FaultKind};
 use crate::clock::MonoTime;
 
 const KINDS: &str = "`slow_prefill`, `slow_decode`, `freeze`, `hang`, `cut`, `stream_error`, \
-                     `status`, `restart`, `throttle`, `xid`, `gpu_full`, `flush_prefix_cache`, \
+                     `status`, `wrong_answers`, `restart`, `throttle`, `xid`, `gpu_full`, `flush_prefix_cache`, \
                      `shrink_kv`, `host_stall`, `host_pressure`, `gateway_delay`, `buffer`, \
                      `decode_bandwidth`, `model_change`, `load` or `frontend_limit`";
 
@@ -104,6 +104,7 @@ fn of_answers(name: &str, fields: &mut Fields) -> Result<FaultKind, String> {
             delay: fields.delay()?,
         },
         "buffer" => FaultKind::Buffer,
+        "wrong_answers" => FaultKind::WrongAnswers,
         "frontend_limit" => FaultKind::FrontendLimit {
             requests: fields.requests()?,
         },
@@ -156,6 +157,7 @@ fn describe(kind: &FaultKind) -> Value {
             json!({"fault": "gateway_delay", "delay": text(*delay)})
         }
         FaultKind::Buffer => json!({"fault": "buffer"}),
+        FaultKind::WrongAnswers => json!({"fault": "wrong_answers"}),
         FaultKind::ModelChange {
             model,
             version,

@@ -145,6 +145,7 @@ fn every_fault_of_machine_and_model_is_read() {
             },
         ),
         (r#""fault":"buffer""#, FaultKind::Buffer),
+        (r#""fault":"wrong_answers""#, FaultKind::WrongAnswers),
         (
             r#""fault":"decode_bandwidth","factor":8"#,
             FaultKind::DecodeBandwidth { factor: 8.0 },

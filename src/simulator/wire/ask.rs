@@ -7,6 +7,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::prompt::{self, Message};
+use crate::simulator::questions::answer;
 
 /// Output tokens of a chat when the request names none.
 const DEFAULT_CHAT_TOKENS: u32 = 64;
@@ -50,6 +51,8 @@ pub(super) struct Ask {
     pub(super) prompt_tokens: u32,
     /// Keeps the prompt apart from those with another in the prefix cache.
     pub(super) cache_salt: Option<u64>,
+    /// What the model answers, token by token, if it knows the answer.
+    pub(super) answer: Vec<String>,
     pub(super) min_tokens: u32,
     pub(super) max_tokens: u32,
 }
@@ -109,6 +112,7 @@ pub(super) fn parse(body: &[u8], api: Api, served: &Served) -> Result<Ask, Refus
         );
         return Err(bad(message, Some("input_tokens")));
     }
+    let known = question(&body, api).and_then(answer);
     let options = body.stream_options.unwrap_or_default();
     Ok(Ask {
         api,
@@ -118,9 +122,18 @@ pub(super) fn parse(body: &[u8], api: Api, served: &Served) -> Result<Ask, Refus
         prompt,
         prompt_tokens,
         cache_salt: salt(body.cache_salt.as_deref())?,
+        answer: known.into_iter().collect(),
         min_tokens,
         max_tokens,
     })
+}
+
+/// What is asked in the end.
+fn question(body: &Body, api: Api) -> Option<&str> {
+    match api {
+        Api::Chat => body.messages.as_ref()?.last()?.text(),
+        Api::Completions => body.prompt.as_ref()?.as_str(),
+    }
 }
 
 fn chat_prompt(body: &Body, served: &Served) -> Result<Vec<u64>, Refusal> {

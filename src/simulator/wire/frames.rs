@@ -20,6 +20,8 @@ pub(super) struct Frames {
     model: String,
     api: Api,
     seed: u64,
+    /// The first words, where they are not any.
+    answer: Vec<String>,
     prompt_tokens: u32,
     /// Prompt tokens that came from the prefix cache; known once the prompt is admitted.
     pub(super) cached_tokens: u32,
@@ -41,6 +43,7 @@ impl Frames {
             model: Value::from(model).to_string(),
             api: ask.api,
             seed: job,
+            answer: ask.answer.clone(),
             prompt_tokens: ask.prompt_tokens,
             cached_tokens: 0,
             continuous_usage: ask.continuous_usage,
@@ -57,8 +60,9 @@ impl Frames {
     /// The frame of token number `index`, from 0. The last one of a completion says why it is
     /// the last; a chat has a frame of its own for that.
     pub(super) fn token(&mut self, index: u32, finish: Option<Finish>) -> &str {
-        let (space, word) = self.word(index);
         let used = self.usage_so_far(index + 1);
+        let (space, word) = self.word(index);
+        let word = word.to_owned();
         match self.api {
             Api::Chat => self.chunk(
                 format_args!(
@@ -117,9 +121,11 @@ impl Frames {
 
     /// The word of token `index` and what separates it from what was before, which for a
     /// completion is the end of the prompt.
-    fn word(&self, index: u32) -> (&'static str, &'static str) {
+    fn word(&self, index: u32) -> (&'static str, &str) {
         let first = index == 0 && self.api == Api::Chat;
-        (if first { "" } else { " " }, tokens::word(self.seed, index))
+        let said = self.answer.get(index as usize).map(String::as_str);
+        let word = said.unwrap_or_else(|| tokens::word(self.seed, index));
+        (if first { "" } else { " " }, word)
     }
 
     /// A usage object.

@@ -20,6 +20,13 @@ pub(super) struct Message {
     content: Option<Value>,
 }
 
+impl Message {
+    /// What it says, if it is one text.
+    pub(super) fn text(&self) -> Option<&str> {
+        self.content.as_ref()?.as_str()
+    }
+}
+
 /// The prompt of a conversation: the tools as they are written, then for each message the
 /// template's tokens and its content.
 pub(super) fn of_chat(

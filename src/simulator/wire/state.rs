@@ -18,6 +18,8 @@ use crate::simulator::engine::{
 };
 use crate::simulator::faults::{Ending, Fault, FaultKind, Faults, TooManyFaults};
 use crate::simulator::others::Others;
+use crate::simulator::questions::wrong;
+use crate::simulator::tokens::token;
 
 /// How long all stands still when a GPU fails.
 const GPU_RECOVERY: Duration = Duration::from_secs(2);
@@ -104,6 +106,9 @@ impl State {
         now: MonoTime,
     ) -> Result<Accepted, Refused> {
         self.pump(now);
+        if self.faults.answers_wrongly(now) {
+            ask.answer.iter_mut().for_each(|said| *said = wrong(said));
+        }
         let job = JobId(self.submitted);
         self.engine.submit(
             now,
@@ -111,6 +116,7 @@ impl State {
                 id: job,
                 prompt: std::mem::take(&mut ask.prompt),
                 cache_salt: ask.cache_salt,
+                answer: ask.answer.iter().map(|said| token(said)).collect(),
                 min_tokens: ask.min_tokens,
                 max_tokens: ask.max_tokens,
             },

@@ -163,7 +163,7 @@ async fn what_cannot_be_read_is_said() {
             &["trace", "synthesize", "u", "o", "--speedup", "0"],
             "--speedup: `0`\n  wanted: a factor",
         ),
-        (&["trace", "analyze", "."], ".: is a directory"),
+        (&["trace", "analyze", "."], "./p: "),
     ] {
         let told = finish(&folder, arguments).await;
         assert_eq!((told.code, told.stdout.as_str()), (Some(2), ""), "{told:?}");
@@ -282,4 +282,56 @@ async fn a_synthesized_trace_is_what_was_asked_for() {
     );
     let again = finish(&folder, &[&arguments[..], &longer].concat()).await;
     assert_eq!(told.stdout, again.stdout);
+}
+
+#[tokio::test]
+async fn several_files_and_directories_are_one_trace() {
+    let rows: Vec<&str> = MOONCAKE.split_inclusive('\n').collect();
+    let folder = folder("trace-parts", &[("t.jsonl", MOONCAKE.as_bytes())]);
+    let parts = folder.join("parts");
+    fs::create_dir(&parts).expect("scratch can be written");
+    fs::write(parts.join("1"), rows[0]).expect("scratch can be written");
+    let packed = zstd::encode_all(rows[1].as_bytes(), 1).expect("memory can be written");
+    fs::write(parts.join("2"), packed).expect("scratch can be written");
+    fs::write(folder.join("last"), rows[2]).expect("scratch can be written");
+    let whole = json(&folder, &["trace", "analyze", "t.jsonl"]).await;
+    let mut of_parts = json(&folder, &["trace", "analyze", "parts", "last"]).await;
+    assert_eq!(of_parts["file"], "parts and 1 more");
+    assert_eq!(of_parts["encoding"], "plain+zstd");
+    for field in ["file", "encoding"] {
+        of_parts[field] = whole[field].clone();
+    }
+    assert_eq!(of_parts, whole);
+    for command in [
+        &["convert", "parts", "last", "out", "--to", "mooncake"][..],
+        &["synthesize", "parts", "last", "out"],
+    ] {
+        let told = finish(&folder, &[&["trace"], command].concat()).await;
+        assert_eq!(told.code, Some(0), "{told:?}");
+        assert!(
+            told.stderr.contains("3 rows written as mooncake"),
+            "{told:?}"
+        );
+    }
+    let again = json(&folder, &["trace", "analyze", "out"]).await;
+    assert_eq!(again["rows"], 3);
+    for (arguments, wanted) in [
+        (
+            &["analyze", "last", "parts"][..],
+            "parts/1: its first row is at 0 s, and the file before it ends at 3 s",
+        ),
+        (
+            &["convert", "parts", "parts/2", "--to", "mooncake"],
+            "parts/2: is the file that is read",
+        ),
+        (
+            &["analyze", "parts", "-"],
+            "-: standard input\n  wanted: nothing beside it",
+        ),
+        (&["analyze", "nothing"], "nothing: "),
+    ] {
+        let told = finish(&folder, &[&["trace"], arguments].concat()).await;
+        assert_eq!(told.code, Some(2), "{told:?}");
+        assert!(told.stderr.contains(wanted), "{wanted}: {told:?}");
+    }
 }

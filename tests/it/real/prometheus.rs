@@ -114,6 +114,7 @@ fn live(all: &[Known]) -> Live {
         slo: Slo::NONE
             .with_limit(SloMetric::Ttft, limit)
             .with_success(0.99),
+        knows_answers: false,
     };
     let mut live = Live::new(vec![(Arc::clone(&stream), rules)], 1);
     let began = unix_ns();

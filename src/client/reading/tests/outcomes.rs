@@ -278,3 +278,23 @@ fn the_events_of_responses_say_what_became_of_it() {
     check(&record, Outcome::Ok, &[Note::ContentFilter]);
     check(&played(&[created, text]), Outcome::StreamCut, &[]);
 }
+
+#[test]
+fn what_is_said_in_the_reasoning_only_is_no_answer() {
+    let replied = |events: &[&str]| {
+        let played = Played {
+            keep_reply: true,
+            ..Played::default()
+        };
+        let record = played.events(events);
+        assert_eq!(record.outcome, Outcome::Ok);
+        record.reply.map(String::from)
+    };
+    let seven = r#"{"choices":[{"index":0,"delta":{"reasoning":"it is 7"}}]}"#;
+    let in_text = |text: &str| replied(&[&content(text), FINISH, DONE]);
+    assert_eq!(replied(&[seven, FINISH, DONE]).as_deref(), Some(""));
+    assert_eq!(replied(&[seven, A, FINISH, DONE]).as_deref(), Some("a"));
+    assert_eq!(in_text("<think>it is 7").as_deref(), Some(""));
+    assert_eq!(in_text("<think>7?</think> 8").as_deref(), Some("8"));
+    assert_eq!(in_text("it is 7</think>8").as_deref(), Some("8"));
+}

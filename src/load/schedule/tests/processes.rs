@@ -107,7 +107,7 @@ fn users_take_turns_and_are_of_all_ages_at_the_start() {
     let process = Arrivals::Users {
         users: 4,
         rate: 2.0,
-        turns: 8,
+        turns: Some(8),
     };
     let mut schedule = Schedule::new((&process, None), span(first(30)), seeded(0));
     let arrivals: Vec<Arrival> = std::iter::from_fn(|| schedule.next(MonoTime::ZERO)).collect();
@@ -145,7 +145,7 @@ fn no_more_users_begin_than_may_and_those_finish() {
     let process = Arrivals::Users {
         users: 2,
         rate: 1.0,
-        turns: 3,
+        turns: Some(3),
     };
     let bounds = Bounds {
         sessions: Some(3),

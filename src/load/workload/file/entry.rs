@@ -140,7 +140,7 @@ mod tests {
             panic!("one conversation");
         };
         assert_eq!(script.at, Some(Duration::from_millis(100)));
-        let after: Vec<After> = script.steps.iter().map(|step| step.after).collect();
+        let after: Vec<After> = script.steps.iter().map(|step| step.after.clone()).collect();
         assert_eq!(
             after[1..],
             [

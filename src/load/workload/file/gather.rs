@@ -5,8 +5,10 @@
 //! a time is held.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::Duration;
 
+use super::branches::Spans;
 use super::{After, Carry, Script, Step};
 use crate::config::Pauses;
 use crate::load::trace::TraceRow;
@@ -37,6 +39,8 @@ struct Open {
     session: Option<String>,
     script: Script,
     weight: usize,
+    /// When its rows were at work.
+    spans: Spans,
     /// When its last row came, and how long it took.
     last: (Option<Duration>, Option<Duration>),
 }
@@ -77,26 +81,41 @@ impl Gather {
         }
         Ok(self
             .open
-            .replace(Open::new(row, step))
-            .map(|open| open.script))
+            .replace(Open::new(row, step, self.joined))
+            .map(|open| open.done(self.pauses)))
     }
 
     /// The last conversation: there are no more rows.
     pub fn finish(&mut self) -> Option<Script> {
-        self.open.take().map(|open| open.script)
+        let pauses = self.pauses;
+        self.open.take().map(|open| open.done(pauses))
     }
 }
 
+/// What the session of `row` is called; a sub-agent has one of its own.
+fn named(row: &TraceRow) -> Option<Arc<str>> {
+    let session = row.session.as_deref()?;
+    Some(match &row.agent {
+        Some(agent) => format!("{session}\n{agent}").into(),
+        None => session.into(),
+    })
+}
+
 impl Open {
-    fn new(row: &TraceRow, step: Step) -> Self {
+    fn new(row: &TraceRow, step: Step, joined: Joined) -> Self {
         // What was sent is a text: then it is what was new, and the rest comes before it.
         let counted = row.input_tokens.is_some() || !row.blocks.is_empty();
         let says = !counted && step.prompt.verbatim.is_none();
+        let mut spans = Spans::default();
+        spans.push(row);
         Self {
+            spans,
             session: row.session.clone(),
             weight: step.weight(),
             script: Script {
                 at: row.at,
+                again: false,
+                session: named(row).filter(|_| joined == Joined::Untimed),
                 steps: VecDeque::from([step]),
                 carry: if says { Carry::History } else { Carry::Nothing },
             },
@@ -122,8 +141,15 @@ impl Open {
             _ => After::End(Duration::ZERO),
         };
         self.last = (row.at, row.service);
+        self.spans.push(row);
         self.script.steps.push_back(step);
         Ok(())
+    }
+
+    fn done(self, pauses: Pauses) -> Script {
+        let mut script = self.script;
+        self.spans.apply(&mut script, pauses);
+        script
     }
 }
 
@@ -159,7 +185,7 @@ mod tests {
             let at = script
                 .at
                 .map(|at| u64::try_from(at.as_millis()).expect("small"));
-            let later = script.steps.iter().skip(1).map(|step| step.after);
+            let later = script.steps.iter().skip(1).map(|step| step.after.clone());
             (at, later.collect())
         };
         scripts.iter().map(told).collect()

@@ -4,6 +4,7 @@
 //! sampling by chance needs, which is bounded. Opening and reading files is for the caller.
 
 mod blocks;
+mod branches;
 mod counted;
 mod draw;
 mod entry;
@@ -28,6 +29,11 @@ pub use self::row::RowTexts;
 pub struct Script {
     /// When its first turn is due, from the start of the recording.
     pub at: Option<Duration>,
+    /// The session of the recording that it is a part of, where later parts are due at times of
+    /// their own.
+    pub session: Option<Arc<str>>,
+    /// The file was begun again with it.
+    pub again: bool,
     /// Its turns, at least one.
     pub steps: VecDeque<Step>,
     /// What later turns are sent with.
@@ -46,12 +52,20 @@ pub struct Step {
 }
 
 /// When a turn is due that is not the first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum After {
     /// So long after the end of the turn before.
     End(Duration),
     /// So long after the turn before was due; it is not sent before that has ended.
     Due(Duration),
+    /// So long after all these turns, by their places, have ended: the turns of a session and of
+    /// its sub-agents, of which several are at work at a time.
+    All {
+        /// At least one.
+        turns: Box<[usize]>,
+        /// From the end of the last of them.
+        pause: Duration,
+    },
 }
 
 /// What later turns of a conversation are sent with.
@@ -82,7 +96,9 @@ impl Script {
 }
 
 impl Step {
-    fn first(prompt: Prompt) -> Self {
+    /// The first turn of a conversation.
+    #[must_use]
+    pub const fn first(prompt: Prompt) -> Self {
         Self {
             prompt,
             after: After::End(Duration::ZERO),

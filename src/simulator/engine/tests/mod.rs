@@ -31,6 +31,7 @@ fn job(id: u64, prompt_tokens: u32, output_tokens: u32) -> Job {
         prompt: text(id, prompt_tokens),
         cache_salt: None,
         min_tokens: output_tokens,
+        answer: Vec::new(),
         max_tokens: output_tokens,
     }
 }
@@ -329,6 +330,7 @@ fn a_profile_that_stops_early_keeps_between_least_and_most() {
     for id in 0..200 {
         let job = Job {
             min_tokens: 3,
+            answer: Vec::new(),
             max_tokens: 6,
             ..job(id, 1, 6)
         };

@@ -57,11 +57,6 @@ async fn what_cannot_be_sent_ends_a_run_before_it_begins() {
             "--fixed-schedule --request-rate 2",
             "--fixed-schedule: other flags say when requests are due",
         ),
-        (
-            row,
-            "--num-users 2 --user-centric-rate 1",
-            "--num-users: given\n  wanted: another process",
-        ),
     ] {
         let why = refused(content, flags).await;
         assert!(why.starts_with(expected), "{content} {flags}: {why}");

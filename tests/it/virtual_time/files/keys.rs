@@ -75,8 +75,8 @@ fn what_does_not_go_together_is_refused() {
         ),
         (
             "file: { path: x }",
-            "process: users, users: 1, rate: 1/s",
-            "another process beside `workload.file`",
+            "process: users, users: 1, rate: 1/s, turns: 2",
+            "no `turns` beside `workload.file`",
         ),
         (
             "file: { path: x }, cache: warm",

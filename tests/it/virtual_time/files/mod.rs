@@ -1,13 +1,18 @@
 //! What reaches the server, of a data set, of a trace and of our own making: for every flag and
 //! key that says so, seen on the wire.
 
+mod agents;
 mod bad;
 mod fidelity;
+mod folders;
 mod keys;
 mod prompts;
+mod questions;
 mod schedule;
 mod sessions;
 mod sets;
+mod timed;
+mod warm_up;
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -156,7 +161,7 @@ impl Played {
     }
 }
 
-/// A file that is gone when this is.
+/// A file or a directory that is gone when this is.
 struct Given(PathBuf);
 
 impl Given {
@@ -176,7 +181,12 @@ impl Given {
 
 impl Drop for Given {
     fn drop(&mut self) {
-        std::fs::remove_file(&self.0).expect("it is there");
+        let removed = if self.0.is_dir() {
+            std::fs::remove_dir_all(&self.0)
+        } else {
+            std::fs::remove_file(&self.0)
+        };
+        removed.expect("it is there");
     }
 }
 

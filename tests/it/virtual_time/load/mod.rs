@@ -6,6 +6,8 @@ mod conserved;
 mod flags;
 mod keys;
 mod phases;
+mod reports;
+mod starts;
 
 use std::time::Duration;
 
