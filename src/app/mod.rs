@@ -19,6 +19,7 @@ mod ledger;
 mod recognise;
 mod run;
 mod runtimes;
+mod server_gauges;
 pub mod simulate;
 mod streams;
 mod tokenizers;
