@@ -8,6 +8,7 @@ use tokio::net::TcpListener;
 
 use super::App;
 use super::diagnosis::UNKNOWN;
+use super::server_gauges::Server;
 use crate::aggregate::Live;
 use crate::analysis::{Confidence, Watch};
 use crate::clock::{MonoTime, TimeAnchor};
@@ -15,7 +16,6 @@ use crate::config::Config;
 use crate::control::{Governor, Slots};
 use crate::export::catalog::{self, Metric};
 use crate::export::prometheus::{Gauge, labels_of};
-use crate::measurement::Sample;
 use crate::web::{Exposure, RunInfo, SurfaceState, router};
 
 impl App {
@@ -112,21 +112,6 @@ impl Reader {
                 Some(f64::from(slots.cap())),
             );
         }
-        for ((name, _), (sample, max_age)) in self.slots.iter().zip(self.samples()) {
-            let Some(sample) = sample else { continue };
-            let age = self.anchor.now().since(sample.at);
-            add(
-                &catalog::SERVER_SAMPLE_AGE,
-                Some(name),
-                Some(age.as_secs_f64()),
-            );
-            // An old state is not the state now: absent, and its age says why.
-            if age <= max_age {
-                add(&catalog::SERVER_RUNNING, Some(name), sample.state.running);
-                add(&catalog::SERVER_WAITING, Some(name), sample.state.waiting);
-                add(&catalog::SERVER_KV_USAGE, Some(name), sample.state.kv_usage);
-            }
-        }
         let used = self.governor.used(super::dispatch::unix_day(self.anchor));
         add(
             &catalog::BUDGET_REQUESTS_USED,
@@ -144,6 +129,7 @@ impl Reader {
             None,
             used.tokens_limit.map(count),
         );
+        gauges.extend(self.servers());
         gauges.extend(self.last_successes());
         gauges.extend(self.diagnoses());
         gauges
@@ -187,13 +173,17 @@ impl Reader {
         known.collect()
     }
 
-    /// The newest state of each target, and how old it may be.
-    fn samples(&self) -> Vec<(Option<Sample>, Duration)> {
-        let live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
-        let ages = self.max_ages.iter().copied();
-        live.samples()
-            .map(Option::<&Sample>::cloned)
-            .zip(ages)
+    /// What each target's server says of itself.
+    fn servers(&self) -> Vec<Gauge> {
+        let now = self.anchor.now();
+        let servers: Vec<Server> = {
+            let live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
+            let all = 0..self.slots.len();
+            all.map(|index| Server::of(&live, index, now)).collect()
+        };
+        let named = self.slots.iter().zip(&self.max_ages).zip(servers);
+        named
+            .flat_map(|(((name, _), max_age), server)| server.gauges(name, (now, *max_age)))
             .collect()
     }
 }

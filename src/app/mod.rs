@@ -21,6 +21,7 @@ mod polls;
 mod recognise;
 mod run;
 mod runtimes;
+mod server_gauges;
 pub mod simulate;
 mod streams;
 mod tokenizers;

@@ -246,6 +246,26 @@ metrics! {
         "Requests the server says are queued");
     SERVER_KV_USAGE = Metric::gauge(Target, ["tokencanary.server.kv_usage", "1", "tokencanary_server_kv_usage_ratio"],
         "Occupancy of the server's KV cache");
+    SERVER_KV_USAGE_MAX = Metric::gauge(Target, ["tokencanary.server.kv_usage.max", "1", "tokencanary_server_kv_usage_max_ratio"],
+        "Occupancy of the KV cache of the server's fullest rank");
+    SERVER_SWAPPED = Metric::gauge(Target, ["tokencanary.server.swapped", "{request}", "tokencanary_server_swapped"],
+        "Requests whose KV cache the server moved to the host");
+    SERVER_PREFIX_HIT = Metric::gauge(Target, ["tokencanary.server.prefix_hit", "1", "tokencanary_server_prefix_hit_ratio"],
+        "Share of prompt tokens that the server found in its prefix cache, over the last minute");
+    SERVER_TOKENS = Metric::gauge(Target, ["tokencanary.server.tokens", "{token}/s", "tokencanary_server_tokens_per_second"],
+        "Tokens of all its requests as the server counts them, over the last minute").with(&["type"]);
+    SERVER_PREEMPTIONS = Metric::gauge(Target, ["tokencanary.server.preemptions", "{preemption}", "tokencanary_server_preemptions"],
+        "Requests that the server took out of its batch for lack of memory, in the last minute");
+    SERVER_LATENCY = Metric::gauge(Target, ["tokencanary.server.latency.mean", "s", "tokencanary_server_latency_mean_seconds"],
+        "Mean of the server's own latencies over the last minute, all its requests").with(&["of"]);
+    SERVER_OUTSIDE = Metric::gauge(Target, ["tokencanary.server.outside", "s", "tokencanary_server_outside_seconds"],
+        "Our mean TTFT minus the server's over the last minute: what network, gateways and proxies take");
+    SERVER_OUTSIDE_ERROR = Metric::gauge(Target, ["tokencanary.server.outside.error", "s", "tokencanary_server_outside_error_seconds"],
+        "How far that difference may be off");
+    SERVER_SUSPECT = Metric::gauge(Target, ["tokencanary.server.suspect", "", "tokencanary_server_suspect"],
+        "1 where the server's metrics page is not plausible, by what is odd about it, over the last minute").with(&["mark"]);
+    SERVER_INFO = Metric::gauge(Target, ["tokencanary.server.info", "", "tokencanary_server_info"],
+        "Always 1; whose metrics page the server has").with(&["engine"]);
     SERVER_SAMPLE_AGE = Metric::gauge(Target, ["tokencanary.server.sample.age", "s", "tokencanary_server_sample_age_seconds"],
         "Time since the server's metrics page was last read");
     IN_FLIGHT = Metric::gauge(Target, ["tokencanary.in_flight", "{request}", "tokencanary_in_flight"],

@@ -258,10 +258,10 @@ mod tests {
         check((200, OPEN), GOOD, ScrapeResult::Cut);
         check((200, OPEN), &format!("{GOOD}# EOF\n"), ScrapeResult::Ok);
         check((200, OPEN), &format!("{GOOD}# EOF"), ScrapeResult::Ok);
-        let many: String = (0..300)
+        let many: Vec<String> = (0..300)
             .map(|n| format!("vllm:num_requests_running{{engine=\"{n}\"}} 3\n"))
             .collect();
-        check((200, TEXT), &many, ScrapeResult::Cut);
+        check((200, TEXT), &many.concat(), ScrapeResult::Cut);
     }
 
     #[test]

@@ -15,6 +15,7 @@ mod hook;
 mod page;
 mod rows;
 mod serve;
+mod server;
 mod surface;
 
 #[cfg(test)]

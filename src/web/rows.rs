@@ -10,6 +10,7 @@ use std::time::Duration;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
+use super::server::ServerRow;
 use super::surface::RunInfo;
 use crate::aggregate::summary::WireSummary;
 use crate::aggregate::{
@@ -54,6 +55,8 @@ struct Target {
     /// Our own requests in flight, where the dispatcher says so.
     in_flight: Option<f64>,
     server: Option<StateAt>,
+    /// What else it says of itself.
+    said: ServerRow,
 }
 
 /// Records over all streams since the start.
@@ -96,6 +99,7 @@ fn targets(live: &Live, gauges: &[Gauge], now: MonoTime) -> Vec<Target> {
                 model: stream.model.get().cloned(),
                 in_flight: in_flight(gauges, &stream.target),
                 server: state(sample, now),
+                said: ServerRow::of(live, index, now),
             })
         })
         .collect()

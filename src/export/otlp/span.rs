@@ -58,9 +58,7 @@ pub fn to_span(observed: &Observed, wall: &WallAnchor, rules: &SpanRules) -> Spa
         attributes.put("tokencanary.sampled", "tail");
     }
     attributes.timing(record, &stalls);
-    if let Some(state) = &observed.at_intended {
-        attributes.server(state);
-    }
+    attributes.servers(observed);
     SpanData {
         span_context: context(record.ids, flags),
         parent_span_id: SpanId::INVALID,
@@ -246,14 +244,51 @@ impl Attributes {
         self.seconds("tokencanary.response_time", record.response_time());
     }
 
-    /// The server when the request was due.
-    fn server(&mut self, state: &StateAt) {
-        self.number("tokencanary.server.running", state.running);
-        self.number("tokencanary.server.waiting", state.waiting);
-        self.number("tokencanary.server.kv_usage", state.kv_usage);
-        self.put("tokencanary.server.age", state.age_ms / 1e3);
+    /// The server when the request was due, at its first token and at its end.
+    fn servers(&mut self, observed: &Observed) {
+        if let Some(state) = &observed.at_intended {
+            self.server(state, &AT_INTENDED);
+            self.number("tokencanary.server.swapped", state.swapped);
+            let hits = state.prefix_hit_rate;
+            self.number("tokencanary.server.prefix_hit_rate", hits);
+        }
+        if let Some(state) = &observed.at_first_token {
+            self.server(state, &AT_FIRST_TOKEN);
+        }
+        if let Some(state) = &observed.at_end {
+            self.server(state, &AT_END);
+        }
+    }
+
+    fn server(&mut self, state: &StateAt, names: &[&'static str; 4]) {
+        let [running, waiting, kv_usage, age] = *names;
+        self.number(running, state.running);
+        self.number(waiting, state.waiting);
+        self.number(kv_usage, state.kv_usage);
+        self.put(age, state.age_ms / 1e3);
     }
 }
+
+/// Names of running and waiting requests, of the occupancy of the KV cache, and of the age of
+/// the reading.
+const AT_INTENDED: [&str; 4] = [
+    "tokencanary.server.running",
+    "tokencanary.server.waiting",
+    "tokencanary.server.kv_usage",
+    "tokencanary.server.age",
+];
+const AT_FIRST_TOKEN: [&str; 4] = [
+    "tokencanary.server.first_token.running",
+    "tokencanary.server.first_token.waiting",
+    "tokencanary.server.first_token.kv_usage",
+    "tokencanary.server.first_token.age",
+];
+const AT_END: [&str; 4] = [
+    "tokencanary.server.end.running",
+    "tokencanary.server.end.waiting",
+    "tokencanary.server.end.kv_usage",
+    "tokencanary.server.end.age",
+];
 
 /// The request before it that belongs to it.
 fn links(record: &RequestRecord, rules: &SpanRules) -> SpanLinks {

@@ -211,10 +211,10 @@ vllm:time_to_first_token_seconds_count 4
 #[test]
 fn a_page_that_is_too_long_or_of_too_many_parts_says_nothing() {
     let long = format!("vllm:num_requests_running 3\n{}", "\n".repeat(500_000));
-    let parts: String = (0..300)
+    let parts: Vec<String> = (0..300)
         .map(|n| format!("vllm:num_requests_running{{engine=\"{n}\"}} 1\n"))
         .collect();
-    for page in [long, parts] {
+    for page in [long, parts.concat()] {
         let read = read_page(&page, None);
         assert!(read.cut);
         assert_eq!(read.engine(), Some(Engine::Vllm));
