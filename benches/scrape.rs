@@ -131,6 +131,7 @@ fn record(stream: &Arc<Stream>, n: u32) -> (Observed, ExportedSpan) {
     let observed = Observed {
         record,
         at_intended: None,
+        gpu: None,
     };
     let unix_ns = STARTED + u64::from(n) * 1_000_000_000;
     (observed, ExportedSpan { ids, unix_ns })

@@ -72,6 +72,7 @@ pub(crate) fn ok(stream: &Arc<Stream>, due: u64, tokens: &[u64]) -> Observed {
     Observed {
         record,
         at_intended: None,
+        gpu: None,
     }
 }
 

@@ -9,11 +9,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::exemplars::ExportedSpan;
+use super::gpu::{GpuHistory, GpuRules};
 use super::slo::ExactBounds;
 use super::totals::Totals;
 use super::window::{KEPT, Window, Windows};
 use crate::clock::MonoTime;
-use crate::measurement::{Observed, Sample, Slo, StallRule, Stream};
+use crate::measurement::{
+    GpuSample, GpuStates, Observed, RequestRecord, Sample, Slo, StallRule, Stream,
+};
 
 /// Requests kept for the table of the last ones.
 pub const LAST_REQUESTS: usize = 200;
@@ -98,6 +101,8 @@ impl StreamLive {
 pub struct Live {
     streams: Vec<StreamLive>,
     samples: Vec<Option<Sample>>,
+    /// Per target; `None` where no GPUs are read.
+    gpus: Vec<Option<GpuHistory>>,
     last: VecDeque<Arc<Observed>>,
     strays: u64,
     bounds: ExactBounds,
@@ -115,10 +120,20 @@ impl Live {
                 .map(|(stream, rules)| StreamLive::new(stream, rules, bounds.clone()))
                 .collect(),
             samples: vec![None; targets],
+            gpus: vec![None; targets],
             last: VecDeque::with_capacity(LAST_REQUESTS),
             strays: 0,
             bounds,
         }
+    }
+
+    /// Reads the GPUs of targets, as `rules` say of each, in the order of targets.
+    #[must_use]
+    pub fn reading_gpus(mut self, rules: impl Iterator<Item = Option<GpuRules>>) -> Self {
+        for (known, rules) in self.gpus.iter_mut().zip(rules) {
+            *known = rules.map(GpuHistory::new);
+        }
+        self
     }
 
     /// Adds the record of an arrival that has ended. `span` is its span if that leaves the
@@ -147,6 +162,27 @@ impl Live {
             Some(newest) => *newest = Some(sample),
             None => self.strays += 1,
         }
+    }
+
+    /// Takes a reading of the GPUs of a target.
+    pub fn gpu_sample(&mut self, sample: GpuSample) {
+        match self.gpus.get_mut(sample.target_index) {
+            Some(Some(known)) => known.push(sample),
+            _ => self.strays += 1,
+        }
+    }
+
+    /// What is known of the GPUs of each target, in the order of targets.
+    #[must_use]
+    pub fn gpus(&self) -> &[Option<GpuHistory>] {
+        &self.gpus
+    }
+
+    /// The GPUs at the three instants of `record`; `None` if those of its target are not read.
+    #[must_use]
+    pub fn gpus_of(&self, record: &RequestRecord) -> Option<GpuStates> {
+        let known = self.gpus.get(record.stream.target_index)?.as_ref()?;
+        Some(known.of(record))
     }
 
     /// Closes windows: every arrival intended before `settled` has been observed, and it is

@@ -7,6 +7,7 @@
 mod conventions;
 mod distribution;
 mod exemplars;
+mod gpu;
 pub mod grid;
 mod histogram;
 mod join;
@@ -35,6 +36,7 @@ mod window_tests;
 pub use conventions::{Convention, ConventionTotals};
 pub use distribution::{Distribution, classic_bounds};
 pub use exemplars::{Exemplar, Exemplars, ExportedSpan, MOST_EXEMPLARS};
+pub use gpu::{GpuHistory, GpuRules, GpuWindow};
 pub use histogram::{Histogram, Native};
 pub use join::SampleRing;
 pub use kept::Kept;

@@ -19,6 +19,7 @@ use super::aside::{Asking, page_at, page_elsewhere};
 use super::dispatch::{Dispatch, PhasePlan, Rules, Shared, Stop, Supply};
 use super::exporters::{self, ExporterTask, Otlp};
 use super::feed::{Feed, FeedTask, FileReader, FromFile, Making, Timing};
+use super::gpus::{self, GpuReading};
 use super::join::{Join, Known};
 use super::lanes::{Lane, Lanes, Load};
 use super::ledger::Ledger;
@@ -41,9 +42,9 @@ use crate::transport::Connect;
 /// Records without a request in flight that wait, for a slot or to be joined; a full queue delays the next arrivals, visibly.
 const RECORDS: usize = 2048;
 /// Samples that wait to be joined.
-const SAMPLES: usize = 256;
+pub(super) const SAMPLES: usize = 256;
 /// A sample is used up to this many intervals after it was taken.
-const SAMPLE_INTERVALS: u32 = 3;
+pub(super) const SAMPLE_INTERVALS: u32 = 3;
 /// Samples kept of one target at most.
 const MAX_SAMPLES: usize = 100_000;
 
@@ -150,6 +151,7 @@ impl App {
             feeds,
             records: records_in,
             samples: mpsc::channel(SAMPLES),
+            gpus: GpuReading::new(&config, (anchor, &own))?,
             exporters,
             otlp,
             live: Arc::clone(&join.live),
@@ -249,7 +251,9 @@ impl Joining<'_> {
         let targets = config.targets.iter();
         let join = Join {
             anchor: self.anchor,
-            live: Arc::new(Mutex::new(Live::new(rules, config.targets.len()))),
+            live: Arc::new(Mutex::new(
+                Live::new(rules, config.targets.len()).reading_gpus(gpus::rules(config)),
+            )),
             summary: outputs
                 .summary
                 .then(|| SummaryBuilder::new(&streams).held_to(slo_of_all(&config.probes))),

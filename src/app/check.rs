@@ -186,6 +186,7 @@ async fn ask(
     Observed {
         record,
         at_intended: ring.at(now, ASIDE),
+        gpu: None,
     }
 }
 

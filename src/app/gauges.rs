@@ -140,6 +140,10 @@ impl Reader {
             used.tokens_limit.map(count),
         );
         gauges.extend(self.last_successes());
+        let live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
+        let names = self.slots.iter().map(|(name, _)| &**name);
+        gauges.extend(super::gpus::gauges(&live, names, self.anchor.now()));
+        drop(live);
         gauges
     }
 

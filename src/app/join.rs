@@ -15,7 +15,7 @@ use crate::clock::TimeAnchor;
 use crate::config::TraceSampling;
 use crate::export::offer;
 use crate::export::otlp::{Event, Events};
-use crate::measurement::{Observed, RequestRecord, Sample};
+use crate::measurement::{GpuSample, Observed, RequestRecord, Sample};
 use crate::telemetry::ExportCounters;
 
 /// How often windows are looked at.
@@ -87,6 +87,7 @@ impl Join {
         mut self,
         mut records: mpsc::Receiver<RequestRecord>,
         mut samples: mpsc::Receiver<Sample>,
+        mut gpus: mpsc::Receiver<GpuSample>,
     ) -> Option<Summary> {
         let mut ticks = interval(TICK);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
@@ -95,6 +96,7 @@ impl Join {
             tokio::select! {
                 biased;
                 Some(sample) = samples.recv() => self.sample(sample),
+                Some(sample) = gpus.recv() => self.live().gpu_sample(sample),
                 record = records.recv() => match record {
                     Some(record) => self.record(record).await,
                     None => break,
@@ -120,9 +122,11 @@ impl Join {
             .known
             .get(record.stream.target_index)
             .and_then(|known| known.ring.at(record.timeline.intended, known.max_age));
+        let gpu = self.live().gpus_of(&record).map(Box::new);
         let observed = Arc::new(Observed {
             record,
             at_intended,
+            gpu,
         });
         if let Some(summary) = &mut self.summary {
             summary.observe(&observed);

@@ -13,6 +13,8 @@ pub mod drill;
 mod exporters;
 mod feed;
 mod gauges;
+mod gpu_look;
+mod gpus;
 mod join;
 mod lanes;
 mod ledger;
@@ -26,6 +28,7 @@ pub use build::draw_seed;
 pub use check::{Checked, CheckedRequest, check_files, check_target};
 pub use discover::{DiscoverError, ask_model};
 pub use feed::{FileReport, Look, UnusableFile, look};
+pub use gpu_look::{GpuLook, look_at_gpus};
 pub use run::RunReport;
 pub use runtimes::Runtimes;
 pub use streams::UnusableTarget;
@@ -41,6 +44,7 @@ use tokio::sync::mpsc;
 use self::dispatch::{Dispatch, Shared};
 use self::exporters::{ExporterTask, Otlp};
 use self::feed::{FeedTask, Tally};
+use self::gpus::GpuReading;
 use self::join::Join;
 use crate::aggregate::Live;
 use crate::clock::TimeAnchor;
@@ -114,6 +118,7 @@ pub struct App {
     records: mpsc::Receiver<RequestRecord>,
     samples: (mpsc::Sender<Sample>, mpsc::Receiver<Sample>),
     polls: Vec<Poll>,
+    gpus: GpuReading,
     exporters: Vec<ExporterTask>,
     otlp: Otlp,
     live: Arc<Mutex<Live>>,

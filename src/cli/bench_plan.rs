@@ -281,6 +281,7 @@ impl Load {
             headers: Vec::new(),
             server_metrics: ServerMetrics::Auto,
             server_metrics_every: Duration::from_secs(1),
+            gpu: None,
         }
     }
 

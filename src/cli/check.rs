@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use futures_util::{StreamExt, stream};
 
 use super::{Exit, Output, print, say, usage};
-use crate::app::{Checked, CheckedRequest, check_target, tcp};
+use crate::app::{Checked, CheckedRequest, GpuLook, check_target, look_at_gpus, tcp};
 use crate::clock::TimeAnchor;
 use crate::config::{self, Config};
-use crate::measurement::Outcome;
-use crate::report::{Budget, Colour, PlanRow, hint, plan_table, waterfall};
+use crate::measurement::{Gpu, GpuField, Outcome};
+use crate::report::{Budget, Colour, PlanRow, gpu_fields, hint, plan_table, waterfall};
 
 /// Targets that are asked at once: few enough not to be in each other's way.
 const AT_ONCE: usize = 4;
@@ -20,8 +20,11 @@ const AT_ONCE: usize = 4;
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Configuration file, YAML or TOML.
-    #[arg(short, long, value_name = "FILE")]
-    config: PathBuf,
+    #[arg(short, long, value_name = "FILE", required_unless_present = "gpu")]
+    config: Option<PathBuf>,
+    /// Print every field of the targets' GPUs and of this machine's instead, and send no request.
+    #[arg(long)]
+    gpu: bool,
     /// How results are printed.
     #[arg(long, value_enum, default_value = "text")]
     output: Output,
@@ -29,15 +32,25 @@ pub(super) struct Args {
 
 impl Args {
     /// The configuration file.
-    pub(super) fn config(&self) -> &Path {
-        &self.config
+    pub(super) fn config(&self) -> Option<&Path> {
+        self.config.as_deref()
     }
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
-    let config = match config::load(&args.config, config::environment(), &[]) {
-        Ok(config) => config,
-        Err(diagnostics) => return Ok(usage(&diagnostics)),
+    let config = match &args.config {
+        None => None,
+        Some(file) => match config::load(file, config::environment(), &[]) {
+            Ok(config) => Some(config),
+            Err(diagnostics) => return Ok(usage(&diagnostics)),
+        },
+    };
+    if args.gpu {
+        return gpus(config.as_ref(), args.output);
+    }
+    // Without `--gpu` the flags ask for a file.
+    let Some(config) = config else {
+        return Ok(Exit::Usage);
     };
     if args.output == Output::Text {
         print(&plan(&config))?;
@@ -46,6 +59,48 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
         .enable_all()
         .build()?;
     runtime.block_on(check_all(&config, args.output))
+}
+
+/// Reads the GPUs once, and fails if those that are wanted are not there.
+fn gpus(config: Option<&Config>, output: Output) -> anyhow::Result<Exit> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let mut exit = Exit::Fine;
+    for look in runtime.block_on(look_at_gpus(config))? {
+        match (&look.found, output) {
+            (Ok(gpus), Output::Text) => print(&gpu_fields(&look.of, &look.source, gpus))?,
+            (Ok(gpus), Output::Json) => {
+                for gpu in gpus {
+                    print(&gpu_line(&look, gpu))?;
+                }
+            }
+            (Err(why), _) => {
+                say(&format!("{}: {}: {why}", look.of, look.source));
+                if look.wanted {
+                    exit = Exit::Failed;
+                }
+            }
+        }
+    }
+    Ok(exit)
+}
+
+/// One GPU as a line of JSON; a field that is not known is null.
+fn gpu_line(look: &GpuLook, gpu: &Gpu) -> String {
+    let fields: serde_json::Map<_, _> = GpuField::ALL
+        .iter()
+        .map(|field| (field.name().to_owned(), gpu.fields.get(*field).into()))
+        .collect();
+    serde_json::json!({
+        "of": look.of,
+        "source": look.source,
+        "gpu": gpu.name,
+        "uuid": gpu.uuid,
+        "model": gpu.model,
+        "fields": fields,
+    })
+    .to_string()
 }
 
 async fn check_all(config: &Config, output: Output) -> anyhow::Result<Exit> {

@@ -13,8 +13,8 @@ use serde::{Serialize, Serializer};
 
 use crate::clock::{MonoTime, WallAnchor};
 use crate::measurement::{
-    Api, CacheMode, ClockSource, ConnectionPolicy, FirstChunk, LengthMode, Notes, Observed,
-    Outcome, PhaseKind, RefusedReason, RequestError, RequestRecord, StallRule, StateAt,
+    Api, CacheMode, ClockSource, ConnectionPolicy, FirstChunk, GpuStates, LengthMode, Notes,
+    Observed, Outcome, PhaseKind, RefusedReason, RequestError, RequestRecord, StallRule, StateAt,
     TokenSource,
 };
 
@@ -101,8 +101,7 @@ struct Line<'a> {
     error: Option<&'a RequestError>,
     certificate_expiry_unix: Option<i64>,
     server: Server,
-    /// Not read in this version.
-    gpu: Option<()>,
+    gpu: Option<&'a GpuStates>,
     phase: Option<&'a str>,
     phase_kind: PhaseKind,
 }
@@ -223,7 +222,7 @@ impl<'a> Line<'a> {
                 first_token: None,
                 end: None,
             },
-            gpu: None,
+            gpu: observed.gpu.as_deref(),
             phase: record.phase.as_ref().map(|phase| &*phase.name),
             phase_kind: record
                 .phase
@@ -430,7 +429,8 @@ mod tests {
             gaps: true,
         };
         let mut found = Vec::new();
-        for observed in [streamed(), no_connection()] {
+        let with_gpus = crate::export::fixture::with_gpus();
+        for observed in [streamed(), no_connection(), with_gpus] {
             let line = to_json_line(&observed, &wall(), options);
             let value = serde_json::from_str(&line).expect("a line is JSON");
             paths(&value, "", &mut found);

@@ -9,6 +9,7 @@
 
 mod chunks;
 mod derive;
+mod gpu;
 mod notes;
 mod outcome;
 mod phase;
@@ -20,6 +21,7 @@ mod stream;
 
 pub use chunks::{Chunk, Chunks};
 pub use derive::{StallRule, is_own_lag};
+pub use gpu::{Gpu, GpuAt, GpuField, GpuFields, GpuSample, GpuState, GpuStates, THROTTLING};
 pub use notes::{Note, Notes};
 pub use outcome::{Outcome, RefusedReason};
 pub use phase::{Phase, PhaseKind};

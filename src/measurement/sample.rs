@@ -63,4 +63,6 @@ pub struct Observed {
     /// The last good sample at or before the intended instant; `None` if there was none, or
     /// it was older than three scrape intervals.
     pub at_intended: Option<StateAt>,
+    /// The GPUs of its target at three instants; `None` if none are read.
+    pub gpu: Option<Box<super::GpuStates>>,
 }

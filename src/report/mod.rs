@@ -6,6 +6,7 @@
 
 mod bench;
 mod facts;
+mod gpus;
 mod hint;
 mod number;
 mod plan;
@@ -14,6 +15,7 @@ mod waterfall;
 
 pub use bench::bench_table;
 pub use facts::{Fact, FactValue, SpreadRow, fact_lines, spread_table};
+pub use gpus::gpu_fields;
 pub use hint::hint;
 pub use plan::{Budget, PlanRow, plan_table};
 pub use waterfall::{Colour, waterfall};

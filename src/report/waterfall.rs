@@ -352,6 +352,7 @@ mod tests {
                 kv_usage: Some(0.412),
                 age_ms: 1_800.0,
             }),
+            gpu: None,
         };
         insta::assert_snapshot!(waterfall(&observed, STALL, Colour::Off), @r"
         qwen-prod · http://vllm.svc:8000 · tiny · chat · probe short-chat · cold · new connection
@@ -390,6 +391,7 @@ mod tests {
         let observed = Observed {
             record,
             at_intended: None,
+            gpu: None,
         };
         insta::assert_snapshot!(waterfall(&observed, STALL, Colour::Off), @r"
         qwen-prod · http://vllm.svc:8000 · tiny · chat · probe short-chat · cold · no connection
@@ -424,6 +426,7 @@ mod tests {
         let observed = Observed {
             record,
             at_intended: None,
+            gpu: None,
         };
         let text = waterfall(&observed, STALL, Colour::Off);
         let row = text.lines().find(|line| line.contains("rest of the body"));
@@ -438,6 +441,7 @@ mod tests {
         let observed = Observed {
             record: answered(),
             at_intended: None,
+            gpu: None,
         };
         assert!(!waterfall(&observed, STALL, Colour::Off).contains('\u{1b}'));
         assert!(waterfall(&observed, STALL, Colour::Ansi).contains("\u{1b}[32m✓ ok"));

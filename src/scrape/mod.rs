@@ -4,10 +4,14 @@
 //! |---|---|---|---|
 //! | `scrape` | `Scraper` | poll server `/metrics`, DCGM, NVML into `Sample`s | interpret them |
 
+mod gpu;
+mod nvml;
 mod page;
 mod poll;
 mod roles;
 
+pub use gpu::{GpuPage, GpuPoll, read_gpus};
+pub use nvml::{DriverError, GpuDriver, NvmlTarget, NvmlWatch, open_driver};
 pub use page::{Labels, Line, Lines, MAX_LINE, MAX_LINES};
 pub use poll::Poll;
 pub use roles::{Engine, PageState, read_state};

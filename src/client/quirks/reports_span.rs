@@ -21,6 +21,7 @@ fn span(record: RequestRecord) -> SpanData {
     let observed = Observed {
         record,
         at_intended: None,
+        gpu: None,
     };
     to_span(&observed, &TimeAnchor::start().wall(), &rules)
 }

@@ -2,6 +2,7 @@
 
 mod arrivals;
 mod export;
+mod gpu;
 mod network;
 mod otlp;
 mod phases;

@@ -125,6 +125,7 @@ fn live(all: &[Known]) -> Live {
         let observed = Observed {
             record,
             at_intended: None,
+            gpu: None,
         };
         live.observe(Arc::new(observed), Some(span));
     };
