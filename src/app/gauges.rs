@@ -14,6 +14,7 @@ use crate::control::{Governor, Slots};
 use crate::export::catalog::{self, Metric};
 use crate::export::prometheus::{Gauge, labels_of};
 use crate::measurement::Sample;
+use crate::telemetry::HostFiles;
 use crate::web::{Exposure, RunInfo, SurfaceState, router};
 
 impl App {
@@ -55,6 +56,7 @@ impl App {
             slots: slots_by_name(&self.config, &self.slots),
             live: Arc::clone(&self.live),
             instance: self.instance.clone(),
+            host: HostFiles::default(),
             max_ages: self.join.known.iter().map(|known| known.max_age).collect(),
         };
         Arc::new(move || reader.read())
@@ -77,6 +79,8 @@ struct Reader {
     instance: String,
     /// How old a server's state may be, per target.
     max_ages: Vec<Duration>,
+    /// Our own machine.
+    host: HostFiles,
 }
 
 impl Reader {
@@ -144,6 +148,7 @@ impl Reader {
         let names = self.slots.iter().map(|(name, _)| &**name);
         gauges.extend(super::gpus::gauges(&live, names, self.anchor.now()));
         drop(live);
+        gauges.extend(super::host::gauges(&self.host.read()));
         gauges
     }
 

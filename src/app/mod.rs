@@ -15,6 +15,7 @@ mod feed;
 mod gauges;
 mod gpu_look;
 mod gpus;
+mod host;
 mod join;
 mod lanes;
 mod ledger;

@@ -18,6 +18,9 @@ const AT_ONCE: usize = 4;
 
 /// Arguments of `check`.
 #[derive(Debug, clap::Args)]
+#[command(
+    override_usage = "tokencanary check [OPTIONS] --config <FILE>\n       tokencanary check [OPTIONS] --gpu [--config <FILE>]"
+)]
 pub(super) struct Args {
     /// Configuration file, YAML or TOML.
     #[arg(short, long, value_name = "FILE", required_unless_present = "gpu")]

@@ -305,6 +305,38 @@ metrics! {
         "Always 1; the version is in its label").with(&["version"]);
     TARGET_INFO = Metric::gauge(Program, ["target.info", "", "target_info"],
         "Always 1; what all other metrics are of, as resource attributes of OpenTelemetry").with(&["service_name", "service_version", "service_instance_id"]);
+    HOST_CPU_TIME = Metric::counter(Program, ["tokencanary.host.cpu.time", "s", "tokencanary_host_cpu_time_seconds_total"],
+        "CPU time of the machine that tokencanary runs on, since that started, by mode").with(&["mode"]);
+    HOST_CPUS = Metric::gauge(Program, ["tokencanary.host.cpus", "{cpu}", "tokencanary_host_cpus"],
+        "Processors of the machine that tokencanary runs on");
+    HOST_LOAD = Metric::gauge(Program, ["tokencanary.host.load", "{task}", "tokencanary_host_load"],
+        "Tasks of that machine that run or want to, mean of a minute");
+    HOST_MEMORY_TOTAL = Metric::gauge(Program, ["tokencanary.host.memory.total", "By", "tokencanary_host_memory_total_bytes"],
+        "Memory of that machine");
+    HOST_MEMORY_AVAILABLE = Metric::gauge(Program, ["tokencanary.host.memory.available", "By", "tokencanary_host_memory_available_bytes"],
+        "Memory of that machine that could be had without swapping");
+    HOST_PRESSURE = Metric::counter(Program, ["tokencanary.host.pressure", "s", "tokencanary_host_pressure_seconds_total"],
+        "Time in which some tasks, or all that could run, waited for a resource, on the whole machine or in our control group").with(&["of", "resource", "waiting"]);
+    HOST_NETWORK_IO = Metric::counter(Program, ["tokencanary.host.network.io", "By", "tokencanary_host_network_io_bytes_total"],
+        "Bytes of all network interfaces of that machine but loopback").with(&["direction"]);
+    HOST_NETWORK_LOST = Metric::counter(Program, ["tokencanary.host.network.lost", "{packet}", "tokencanary_host_network_lost_total"],
+        "Packets of these interfaces that were dropped or broken").with(&["direction"]);
+    HOST_TCP_SEGMENTS = Metric::counter(Program, ["tokencanary.host.tcp.segments", "{segment}", "tokencanary_host_tcp_segments_total"],
+        "TCP segments that were sent from our network namespace");
+    HOST_TCP_RETRANSMITS = Metric::counter(Program, ["tokencanary.host.tcp.retransmits", "{segment}", "tokencanary_host_tcp_retransmits_total"],
+        "Those of them that had to be sent again");
+    CGROUP_CPU_LIMIT = Metric::gauge(Program, ["tokencanary.cgroup.cpu.limit", "{cpu}", "tokencanary_cgroup_cpu_limit"],
+        "Processors that our control group may use; absent without a limit");
+    CGROUP_CPU_PERIODS = Metric::counter(Program, ["tokencanary.cgroup.cpu.periods", "{period}", "tokencanary_cgroup_cpu_periods_total"],
+        "Periods in which that limit was enforced");
+    CGROUP_CPU_THROTTLED_PERIODS = Metric::counter(Program, ["tokencanary.cgroup.cpu.throttled_periods", "{period}", "tokencanary_cgroup_cpu_throttled_periods_total"],
+        "Periods in which our control group was held back");
+    CGROUP_CPU_THROTTLED = Metric::counter(Program, ["tokencanary.cgroup.cpu.throttled", "s", "tokencanary_cgroup_cpu_throttled_seconds_total"],
+        "Time for which our control group was held back");
+    CGROUP_MEMORY_USAGE = Metric::gauge(Program, ["tokencanary.cgroup.memory.usage", "By", "tokencanary_cgroup_memory_usage_bytes"],
+        "Memory that our control group uses");
+    CGROUP_MEMORY_LIMIT = Metric::gauge(Program, ["tokencanary.cgroup.memory.limit", "By", "tokencanary_cgroup_memory_limit_bytes"],
+        "Memory that our control group may use; absent without a limit");
     PROCESS_CPU = Metric::counter(Program, ["process.cpu", "s", "process_cpu_seconds_total"],
         "Total user and system CPU time spent in seconds.");
     PROCESS_MAX_FDS = Metric::gauge(Program, ["process.max_fds", "", "process_max_fds"],
