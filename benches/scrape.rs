@@ -134,6 +134,7 @@ fn record(stream: &Arc<Stream>, n: u32) -> (Observed, ExportedSpan) {
         at_intended: None,
         at_first_token: None,
         at_end: None,
+        gpu: None,
     };
     let unix_ns = STARTED + u64::from(n) * 1_000_000_000;
     (observed, ExportedSpan { ids, unix_ns })

@@ -75,6 +75,7 @@ pub(crate) fn ok(stream: &Arc<Stream>, due: u64, tokens: &[u64]) -> Observed {
         at_intended: None,
         at_first_token: None,
         at_end: None,
+        gpu: None,
     }
 }
 

@@ -9,13 +9,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::exemplars::ExportedSpan;
+use super::gpu::{GpuHistory, GpuRules};
 use super::server::{ServerHistory, ServerWindow};
 use super::slo::{ExactBounds, SloTotals};
 use super::totals::Totals;
 use super::window::{KEPT, Window, Windows};
 use crate::clock::MonoTime;
 use crate::measurement::server::{Scrape, ScrapeResult};
-use crate::measurement::{Observed, Sample, Slo, StallRule, Stream};
+use crate::measurement::{
+    GpuSample, GpuStates, Observed, RequestRecord, Sample, Slo, StallRule, Stream,
+};
 
 /// Requests kept for the table of the last ones.
 pub const LAST_REQUESTS: usize = 200;
@@ -117,6 +120,8 @@ pub struct Live {
     servers: Vec<ServerHistory>,
     /// What became of the last reading of each target's page.
     results: Vec<Option<ScrapeResult>>,
+    /// Per target; `None` where no GPUs are read.
+    gpus: Vec<Option<GpuHistory>>,
     last: VecDeque<Arc<Observed>>,
     strays: u64,
     bounds: ExactBounds,
@@ -135,6 +140,7 @@ impl Live {
                 .collect(),
             servers: vec![ServerHistory::new(PAGES_EVERY); targets],
             results: vec![None; targets],
+            gpus: vec![None; targets],
             last: VecDeque::with_capacity(LAST_REQUESTS),
             strays: 0,
             bounds,
@@ -146,6 +152,15 @@ impl Live {
     pub fn reading_every(mut self, every: impl Iterator<Item = Duration>) -> Self {
         for (server, every) in self.servers.iter_mut().zip(every) {
             *server = ServerHistory::new(every);
+        }
+        self
+    }
+
+    /// Reads the GPUs of targets, as `rules` say of each, in the order of targets.
+    #[must_use]
+    pub fn reading_gpus(mut self, rules: impl Iterator<Item = Option<GpuRules>>) -> Self {
+        for (known, rules) in self.gpus.iter_mut().zip(rules) {
+            *known = rules.map(GpuHistory::new);
         }
         self
     }
@@ -196,6 +211,27 @@ impl Live {
             Some(server) => server.push(sample),
             None => self.strays += 1,
         }
+    }
+
+    /// Takes a reading of the GPUs of a target.
+    pub fn gpu_sample(&mut self, sample: GpuSample) {
+        match self.gpus.get_mut(sample.target_index) {
+            Some(Some(known)) => known.push(sample),
+            _ => self.strays += 1,
+        }
+    }
+
+    /// What is known of the GPUs of each target, in the order of targets.
+    #[must_use]
+    pub fn gpus(&self) -> &[Option<GpuHistory>] {
+        &self.gpus
+    }
+
+    /// The GPUs at the three instants of `record`; `None` if those of its target are not read.
+    #[must_use]
+    pub fn gpus_of(&self, record: &RequestRecord) -> Option<GpuStates> {
+        let known = self.gpus.get(record.stream.target_index)?.as_ref()?;
+        Some(known.of(record))
     }
 
     /// Closes windows: every arrival intended before `settled` has been observed, and it is

@@ -19,6 +19,7 @@ use super::diagnosis::Diagnosing;
 use super::dispatch::{Dispatch, PhasePlan, Rules, Shared, Stop, Supply};
 use super::exporters::{self, ExporterTask, Otlp};
 use super::feed::{Feed, FeedTask, FileReader, FromFile, Making, Timing};
+use super::gpus::{self, GpuReading};
 use super::join::{Join, Known};
 use super::lanes::{Lane, Lanes, Load};
 use super::ledger::Ledger;
@@ -43,9 +44,9 @@ use crate::transport::Connect;
 /// Records without a request in flight that wait, for a slot or to be joined; a full queue delays the next arrivals, visibly.
 const RECORDS: usize = 2048;
 /// Readings of pages that wait to be joined.
-const SCRAPES: usize = 256;
+pub(super) const SCRAPES: usize = 256;
 /// A sample is used up to this many intervals after it was taken.
-const SAMPLE_INTERVALS: u32 = 3;
+pub(super) const SAMPLE_INTERVALS: u32 = 3;
 /// Samples kept of one target at most.
 const MAX_SAMPLES: usize = 100_000;
 
@@ -158,6 +159,7 @@ impl App {
             feeds,
             records: records_in,
             scrapes: mpsc::channel(SCRAPES),
+            gpus: GpuReading::new(&config, (anchor, &own))?,
             exporters,
             otlp,
             live: Arc::clone(&join.live),
@@ -261,7 +263,9 @@ impl Joining<'_> {
             .map(|(stream, rules)| (stream.target_index, rules.slo));
         let watch = Arc::new(Mutex::new(Watch::new(watched)));
         let every = targets.clone().map(|target| target.server_metrics_every);
-        let live = Live::new(rules, config.targets.len()).reading_every(every);
+        let live = Live::new(rules, config.targets.len())
+            .reading_every(every)
+            .reading_gpus(gpus::rules(config));
         let live = Arc::new(Mutex::new(live));
         let join = Join {
             anchor: self.anchor,

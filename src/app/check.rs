@@ -8,6 +8,7 @@ use super::aside::{ASIDE, Asking};
 use super::build::{fresh_ids, unseeded, unseeded_file};
 use super::discover::{DiscoverError, served};
 use super::feed::{Feed, FileReader, Timing};
+use super::polls::poll;
 use super::recognise::{Recognised, recognise};
 use super::streams::{StreamPlan, loops, streams};
 use super::tokenizers::{load, load_all, measure, recount};
@@ -249,6 +250,7 @@ async fn ask(
         at_first_token: then(record.timeline.first_token),
         at_end: then(record.timeline.end),
         record,
+        gpu: None,
     }
 }
 

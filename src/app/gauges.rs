@@ -16,6 +16,7 @@ use crate::config::Config;
 use crate::control::{Governor, Slots};
 use crate::export::catalog::{self, Metric};
 use crate::export::prometheus::{Gauge, labels_of};
+use crate::telemetry::HostFiles;
 use crate::web::{Exposure, RunInfo, SurfaceState, router};
 
 impl App {
@@ -59,6 +60,7 @@ impl App {
             live: Arc::clone(&self.live),
             watch: Arc::clone(&self.join.diagnosing.watch),
             instance: self.instance.clone(),
+            host: HostFiles::default(),
             max_ages: self.join.known.iter().map(|known| known.max_age).collect(),
         };
         Arc::new(move || reader.read())
@@ -82,6 +84,8 @@ struct Reader {
     instance: String,
     /// How old a server's state may be, per target.
     max_ages: Vec<Duration>,
+    /// Our own machine.
+    host: HostFiles,
 }
 
 impl Reader {
@@ -132,6 +136,11 @@ impl Reader {
         gauges.extend(self.servers());
         gauges.extend(self.last_successes());
         gauges.extend(self.diagnoses());
+        let live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
+        let names = self.slots.iter().map(|(name, _)| &**name);
+        gauges.extend(super::gpus::gauges(&live, names, self.anchor.now()));
+        drop(live);
+        gauges.extend(super::host::gauges(&self.host.read()));
         gauges
     }
 

@@ -18,7 +18,7 @@ use crate::config::TraceSampling;
 use crate::export::offer;
 use crate::export::otlp::{Event, Events};
 use crate::measurement::server::Scrape;
-use crate::measurement::{Observed, RequestRecord, StateAt};
+use crate::measurement::{GpuSample, Observed, RequestRecord, StateAt};
 use crate::telemetry::ExportCounters;
 
 /// How often windows are looked at.
@@ -91,6 +91,7 @@ impl Join {
         mut self,
         mut records: mpsc::Receiver<RequestRecord>,
         mut scrapes: mpsc::Receiver<Scrape>,
+        mut gpus: mpsc::Receiver<GpuSample>,
     ) -> Option<Summary> {
         let mut ticks = interval(TICK);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
@@ -99,6 +100,7 @@ impl Join {
             tokio::select! {
                 biased;
                 Some(scrape) = scrapes.recv() => self.scrape(scrape),
+                Some(sample) = gpus.recv() => self.live().gpu_sample(sample),
                 record = records.recv() => match record {
                     Some(record) => self.record(record).await,
                     None => break,
@@ -128,12 +130,14 @@ impl Join {
     async fn record(&mut self, mut record: RequestRecord) {
         let tokenizer = self.tokenizers.get(record.stream.target_index);
         recount(tokenizer.and_then(Option::as_deref), &mut record);
+        let gpu = self.live().gpus_of(&record).map(Box::new);
         let time = &record.timeline;
         let observed = Arc::new(Observed {
             at_intended: self.state(&record, Some(time.intended)),
             at_first_token: self.state(&record, time.first_token),
             at_end: self.state(&record, time.end),
             record,
+            gpu,
         });
         if let Some(summary) = &mut self.summary {
             summary.observe(&observed);

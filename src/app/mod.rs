@@ -14,6 +14,9 @@ pub mod drill;
 mod exporters;
 mod feed;
 mod gauges;
+mod gpu_look;
+mod gpus;
+mod host;
 mod join;
 mod lanes;
 mod ledger;
@@ -30,6 +33,7 @@ pub use build::draw_seed;
 pub use check::{Checked, CheckedRequest, check_files, check_target};
 pub use discover::{DiscoverError, ask_model};
 pub use feed::{FileReport, Look, UnusableFile, look, not_a_part, parts};
+pub use gpu_look::{GpuLook, look_at_gpus};
 pub use recognise::Recognised;
 pub use run::RunReport;
 pub use runtimes::Runtimes;
@@ -46,6 +50,7 @@ use tokio::sync::mpsc;
 use self::dispatch::{Dispatch, Shared};
 use self::exporters::{ExporterTask, Otlp};
 use self::feed::{FeedTask, Tally};
+use self::gpus::GpuReading;
 use self::join::Join;
 use crate::aggregate::Live;
 use crate::analysis::Watch;
@@ -124,6 +129,7 @@ pub struct App {
     records: mpsc::Receiver<RequestRecord>,
     scrapes: (mpsc::Sender<Scrape>, mpsc::Receiver<Scrape>),
     polls: Vec<Poll>,
+    gpus: GpuReading,
     exporters: Vec<ExporterTask>,
     otlp: Otlp,
     live: Arc<Mutex<Live>>,

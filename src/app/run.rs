@@ -153,6 +153,7 @@ impl App {
                 }
             });
         }
+        let gpu_samples = self.gpus.start((&self.other, &stop));
         for (target, streams) in discover::unresolved(&self.config, &self.streams) {
             let (anchor, stop) = (self.anchor, stop.clone());
             self.other.spawn(async move {
@@ -173,7 +174,9 @@ impl App {
             })
             .chain(otlp)
             .collect();
-        let join = self.other.spawn(self.join.run(self.records, scrapes_in));
+        let join = self
+            .other
+            .spawn(self.join.run(self.records, scrapes_in, gpu_samples));
         Tasks {
             dispatches,
             join,

@@ -291,6 +291,7 @@ impl Load {
             headers: Vec::new(),
             server_metrics: ServerMetrics::Auto,
             server_metrics_every: Duration::from_secs(1),
+            gpu: None,
         }
     }
 

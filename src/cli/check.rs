@@ -7,14 +7,14 @@ use std::path::{Path, PathBuf};
 use futures_util::{StreamExt, stream};
 
 use super::{Exit, Output, print, say, usage};
-use crate::app::{Checked, CheckedRequest, Recognised, check_target, tcp};
+use crate::app::{Checked, CheckedRequest, GpuLook, Recognised, check_target, look_at_gpus, tcp};
 use crate::clock::TimeAnchor;
 use crate::config::{self, Config};
-use crate::measurement::Outcome;
 use crate::measurement::server::ScrapeResult;
+use crate::measurement::{Gpu, GpuField, Outcome};
 use crate::report::{
-    Budget, Colour, ObjectiveRow, PlanRow, hint, objectives_line, objectives_table, plan_table,
-    waterfall,
+    Budget, Colour, ObjectiveRow, PlanRow, gpu_fields, hint, objectives_line, objectives_table,
+    plan_table, waterfall,
 };
 
 /// Targets that are asked at once: few enough not to be in each other's way.
@@ -22,10 +22,16 @@ const AT_ONCE: usize = 4;
 
 /// Arguments of `check`.
 #[derive(Debug, clap::Args)]
+#[command(
+    override_usage = "tokencanary check [OPTIONS] --config <FILE>\n       tokencanary check [OPTIONS] --gpu [--config <FILE>]"
+)]
 pub(super) struct Args {
     /// Configuration file, YAML or TOML.
-    #[arg(short, long, value_name = "FILE")]
-    config: PathBuf,
+    #[arg(short, long, value_name = "FILE", required_unless_present = "gpu")]
+    config: Option<PathBuf>,
+    /// Print every field of the targets' GPUs and of this machine's instead, and send no request.
+    #[arg(long)]
+    gpu: bool,
     /// How results are printed.
     #[arg(long, value_enum, default_value = "text")]
     output: Output,
@@ -33,15 +39,25 @@ pub(super) struct Args {
 
 impl Args {
     /// The configuration file.
-    pub(super) fn config(&self) -> &Path {
-        &self.config
+    pub(super) fn config(&self) -> Option<&Path> {
+        self.config.as_deref()
     }
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
-    let config = match config::load(&args.config, config::environment(), &[]) {
-        Ok(config) => config,
-        Err(diagnostics) => return Ok(usage(&diagnostics)),
+    let config = match &args.config {
+        None => None,
+        Some(file) => match config::load(file, config::environment(), &[]) {
+            Ok(config) => Some(config),
+            Err(diagnostics) => return Ok(usage(&diagnostics)),
+        },
+    };
+    if args.gpu {
+        return gpus(config.as_ref(), args.output);
+    }
+    // Without `--gpu` the flags ask for a file.
+    let Some(config) = config else {
+        return Ok(Exit::Usage);
     };
     if args.output == Output::Text {
         print(&plan(&config))?;
@@ -50,6 +66,48 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
         .enable_all()
         .build()?;
     runtime.block_on(check_all(&config, args.output))
+}
+
+/// Reads the GPUs once, and fails if those that are wanted are not there.
+fn gpus(config: Option<&Config>, output: Output) -> anyhow::Result<Exit> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let mut exit = Exit::Fine;
+    for look in runtime.block_on(look_at_gpus(config))? {
+        match (&look.found, output) {
+            (Ok(gpus), Output::Text) => print(&gpu_fields(&look.of, &look.source, gpus))?,
+            (Ok(gpus), Output::Json) => {
+                for gpu in gpus {
+                    print(&gpu_line(&look, gpu))?;
+                }
+            }
+            (Err(why), _) => {
+                say(&format!("{}: {}: {why}", look.of, look.source));
+                if look.wanted {
+                    exit = Exit::Failed;
+                }
+            }
+        }
+    }
+    Ok(exit)
+}
+
+/// One GPU as a line of JSON; a field that is not known is null.
+fn gpu_line(look: &GpuLook, gpu: &Gpu) -> String {
+    let fields: serde_json::Map<_, _> = GpuField::ALL
+        .iter()
+        .map(|field| (field.name().to_owned(), gpu.fields.get(*field).into()))
+        .collect();
+    serde_json::json!({
+        "of": look.of,
+        "source": look.source,
+        "gpu": gpu.name,
+        "uuid": gpu.uuid,
+        "model": gpu.model,
+        "fields": fields,
+    })
+    .to_string()
 }
 
 async fn check_all(config: &Config, output: Output) -> anyhow::Result<Exit> {

@@ -12,9 +12,9 @@ use crate::app::simulate::{SimulatePlan, Simulated, Speed};
 use crate::app::{Extent, Outputs, Runtimes, Setup, draw_seed, tcp};
 use crate::clock::TimeAnchor;
 use crate::config::{
-    Arrivals, Balance, BaseUrl, Config, DEFAULT_STALL, ExportConfig, GovernorConfig, Limits,
-    NetworkConfig, PhaseConfig, ProbeConfig, RequestConfig, ServerMetrics, TargetConfig, WhenFull,
-    WorkloadConfig,
+    Arrivals, Balance, BaseUrl, Config, DEFAULT_STALL, ExportConfig, GovernorConfig, GpuConfig,
+    GpuSelect, GpuSource, Limits, NetworkConfig, PhaseConfig, ProbeConfig, RequestConfig,
+    ServerMetrics, TargetConfig, WhenFull, WorkloadConfig,
 };
 use crate::measurement::{Api, CacheMode, ConnectionPolicy, Slo, SloLimit, SloMetric};
 
@@ -111,6 +111,14 @@ fn config(simulated: SocketAddr, seed: u64) -> anyhow::Result<Config> {
         headers: Vec::new(),
         server_metrics: ServerMetrics::Auto,
         server_metrics_every: Duration::from_secs(1),
+        gpu: Some(GpuConfig {
+            source: GpuSource::Exporter(format!("http://{simulated}/dcgm/metrics")),
+            select: GpuSelect {
+                pod: Some("canary-sim-0".to_owned()),
+                ..GpuSelect::default()
+            },
+            every: Duration::from_secs(1),
+        }),
     };
     Ok(Config {
         seed: Some(seed),

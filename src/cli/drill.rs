@@ -191,6 +191,7 @@ fn config((server, seed): (SocketAddr, u64), compress: u32) -> anyhow::Result<Co
         headers: Vec::new(),
         server_metrics: ServerMetrics::Auto,
         server_metrics_every: Duration::from_secs(1),
+        gpu: None,
     };
     let rate = f64::from(compress) / EVERY.as_secs_f64();
     let probe = ProbeConfig {

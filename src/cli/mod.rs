@@ -83,7 +83,7 @@ impl Command {
     fn config(&self) -> Option<&Path> {
         match self {
             Self::Run(args) => Some(args.config()),
-            Self::Check(args) => Some(args.config()),
+            Self::Check(args) => args.config(),
             Self::Generate(args) => args.config(),
             Self::Demo(_)
             | Self::Bench(_)

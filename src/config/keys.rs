@@ -87,8 +87,27 @@ pub(super) const TARGET: Table = Table {
             "`auto`, `off` or a URL, as in `http://127.0.0.1:8000/metrics`",
         ),
         key("server_metrics_every", "a duration, as in `5s`"),
+        key(
+            "gpu",
+            "a section, as in `{ dcgm: http://node-7:9400/metrics, pod: vllm-0 }`",
+        ),
     ],
-    later: &["node", "gpu", "startup_grace", "warm_up", "engine"],
+    later: &["node", "startup_grace", "warm_up", "engine"],
+};
+
+pub(super) const GPU: Table = Table {
+    at: "targets[].gpu",
+    keys: &[
+        key("dcgm", "a URL, as in `http://node-7:9400/metrics`"),
+        key("amd", "a URL, as in `http://node-7:5000/metrics`"),
+        key("nvml", "`true`"),
+        key("pod", "the name of a pod, as in `vllm-0` or `vllm-*`"),
+        key("namespace", "the namespace of the pod, as in `inference`"),
+        key("host", "the name of a host, as in `node-7`"),
+        key("index", "a list of numbers, as in `[0, 1]`"),
+        key("every", "a duration, as in `10s`"),
+    ],
+    later: &["select", "container"],
 };
 
 pub(super) const TLS: Table = Table {
@@ -350,9 +369,10 @@ const PEM_CERTIFICATES: &str = "the path of a PEM file with certificates";
 const PEM_KEY: &str = "the path of a PEM file with a private key";
 
 /// All sections, to say where a key that stands in the wrong place belongs.
-pub(super) const TABLES: [&Table; 33] = [
+pub(super) const TABLES: [&Table; 34] = [
     &TOP,
     &TARGET,
+    &GPU,
     &TLS,
     &PROXY,
     &REQUEST,

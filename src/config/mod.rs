@@ -8,6 +8,7 @@ mod arrivals;
 mod check;
 mod diagnostic;
 mod given;
+mod gpu;
 mod host;
 mod keys;
 mod layers;
@@ -29,6 +30,7 @@ pub use arrivals::{
 };
 pub use check::wrong_path;
 pub use diagnostic::{Diagnostic, Diagnostics, Origin, Problem};
+pub use gpu::{GpuConfig, GpuSelect, GpuSource};
 pub use lengths::{Lengths, MOST_LENGTH, SizePair, SizePairs};
 pub use load::{FlagOverride, Format, environment, from_text, load, place};
 pub use model::{

@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::{BaseUrl, OtlpConfig, PhaseConfig, WorkloadConfig};
+use super::{BaseUrl, GpuConfig, OtlpConfig, PhaseConfig, WorkloadConfig};
 use crate::measurement::{Api, ConnectionPolicy, Slo, StallRule};
 
 /// A whole configuration.
@@ -56,6 +56,8 @@ pub struct TargetConfig {
     pub server_metrics: ServerMetrics,
     /// Interval of reading that page.
     pub server_metrics_every: Duration,
+    /// Its GPUs, if they are read.
+    pub gpu: Option<GpuConfig>,
 }
 
 /// Which of several addresses an arrival goes to.

@@ -11,6 +11,7 @@ use super::*;
 use crate::measurement::{Api, CacheMode, ConnectionPolicy, Slo};
 
 mod arrivals;
+mod gpus;
 mod otlp;
 mod slo;
 mod sources;
@@ -64,6 +65,7 @@ fn what_is_left_out_holds_its_default() {
             headers: Vec::new(),
             server_metrics: ServerMetrics::Auto,
             server_metrics_every: Duration::from_secs(5),
+            gpu: None,
         }],
         probes: vec![ProbeConfig {
             name: "short-chat".to_owned(),
@@ -321,8 +323,8 @@ fn what_is_planned_is_refused_and_not_ignored() {
             with_probe(GOOD).replace("name: a", "name: a\n  node: x"),
         ),
         (
-            "targets[0].gpu",
-            with_probe(GOOD).replace("name: a", "name: a\n  gpu: {}"),
+            "targets[0].gpu.select",
+            with_probe(GOOD).replace("name: a", "name: a\n  gpu: { nvml: true, select: x }"),
         ),
         (
             "targets[0].api",

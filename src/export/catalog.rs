@@ -44,6 +44,9 @@ pub const STREAM_LABELS: [&str; 7] = [
 /// The labels of a target.
 pub const TARGET_LABELS: [&str; 1] = ["target"];
 
+/// The labels of one GPU: its number, and what its maker calls it where that is known.
+const GPU_LABELS: [&str; 2] = ["gpu", "hw_id"];
+
 /// What the conventions want of a client's histogram, beside what a stream's labels say already.
 const GENAI_LABELS: [&str; 3] = [
     "gen_ai_operation_name",
@@ -268,6 +271,40 @@ metrics! {
         "Always 1; whose metrics page the server has").with(&["engine"]);
     SERVER_SAMPLE_AGE = Metric::gauge(Target, ["tokencanary.server.sample.age", "s", "tokencanary_server_sample_age_seconds"],
         "Time since the server's metrics page was last read");
+    GPU_COUNT = Metric::gauge(Target, ["tokencanary.gpu.count", "{gpu}", "tokencanary_gpu_count"],
+        "GPUs that serve the target, or their instances");
+    HW_GPU_UTILIZATION = Metric::gauge(Target, ["hw.gpu.utilization", "1", "hw_gpu_utilization_ratio"],
+        "Share of time in which any kernel ran on the GPU").with(&GPU_LABELS);
+    HW_GPU_MEMORY_USAGE = Metric::gauge(Target, ["hw.gpu.memory.usage", "By", "hw_gpu_memory_usage_bytes"],
+        "Memory of the GPU in use").with(&GPU_LABELS);
+    HW_GPU_MEMORY_LIMIT = Metric::gauge(Target, ["hw.gpu.memory.limit", "By", "hw_gpu_memory_limit_bytes"],
+        "Memory of the GPU").with(&GPU_LABELS);
+    GPU_MEMORY_ACTIVITY = Metric::gauge(Target, ["tokencanary.gpu.memory.activity", "1", "tokencanary_gpu_memory_activity_ratio"],
+        "Share of time in which the GPU's memory was read or written").with(&GPU_LABELS);
+    GPU_SM_CLOCK = Metric::gauge(Target, ["tokencanary.gpu.sm_clock", "Hz", "tokencanary_gpu_sm_clock_hertz"],
+        "Clock of the GPU's multiprocessors").with(&GPU_LABELS);
+    GPU_MEMORY_CLOCK = Metric::gauge(Target, ["tokencanary.gpu.memory_clock", "Hz", "tokencanary_gpu_memory_clock_hertz"],
+        "Clock of the GPU's memory").with(&GPU_LABELS);
+    GPU_THROTTLED = Metric::gauge(Target, ["tokencanary.gpu.throttled", "", "tokencanary_gpu_throttled"],
+        "1 while the GPU's clocks are lowered for heat, by a power brake or by its hardware, 0 otherwise").with(&GPU_LABELS);
+    GPU_POWER = Metric::gauge(Target, ["tokencanary.gpu.power", "W", "tokencanary_gpu_power_watts"],
+        "Power of the GPU").with(&GPU_LABELS);
+    GPU_TEMPERATURE = Metric::gauge(Target, ["tokencanary.gpu.temperature", "Cel", "tokencanary_gpu_temperature_celsius"],
+        "Temperature of the GPU").with(&GPU_LABELS);
+    GPU_XID = Metric::gauge(Target, ["tokencanary.gpu.xid", "", "tokencanary_gpu_xid"],
+        "Number of the last error that the GPU's driver reported, 0 for none").with(&GPU_LABELS);
+    GPU_SM_ACTIVE = Metric::gauge(Target, ["tokencanary.gpu.sm_active", "1", "tokencanary_gpu_sm_active_ratio"],
+        "Share of the GPU's multiprocessors and cycles that had work").with(&GPU_LABELS);
+    GPU_TENSOR_ACTIVE = Metric::gauge(Target, ["tokencanary.gpu.tensor_active", "1", "tokencanary_gpu_tensor_active_ratio"],
+        "Share of cycles in which the GPU's tensor cores worked").with(&GPU_LABELS);
+    GPU_DRAM_ACTIVE = Metric::gauge(Target, ["tokencanary.gpu.dram_active", "1", "tokencanary_gpu_dram_active_ratio"],
+        "Share of cycles in which the GPU's memory moved data").with(&GPU_LABELS);
+    GPU_IMBALANCE = Metric::gauge(Target, ["tokencanary.gpu.imbalance", "1", "tokencanary_gpu_imbalance_ratio"],
+        "Difference between the GPU with the most and the one with the least, in share of time or of memory; absent with one GPU").with(&["of"]);
+    GPU_ENERGY = Metric::counter(Target, ["tokencanary.gpu.energy", "J", "tokencanary_gpu_energy_joules_total"],
+        "Energy of all GPUs of the target, as far as readings cover it");
+    GPU_SAMPLE_AGE = Metric::gauge(Target, ["tokencanary.gpu.sample.age", "s", "tokencanary_gpu_sample_age_seconds"],
+        "Time since the state of the target's GPUs was last read");
     IN_FLIGHT = Metric::gauge(Target, ["tokencanary.in_flight", "{request}", "tokencanary_in_flight"],
         "Our requests in flight");
     IN_FLIGHT_LIMIT = Metric::gauge(Target, ["tokencanary.governor.in_flight.limit", "{request}", "tokencanary_governor_in_flight_limit"],
@@ -286,10 +323,44 @@ metrics! {
         "Tries to hand values to a receiver that failed, by reason").with(&["exporter", "reason"]);
     SCRAPES = Metric::counter(Program, ["tokencanary.scrapes", "{scrape}", "tokencanary_scrapes_total"],
         "Reads of a target's metrics page by result").with(&["target", "result"]);
+    GPU_SCRAPES = Metric::counter(Program, ["tokencanary.gpu.scrapes", "{scrape}", "tokencanary_gpu_scrapes_total"],
+        "Reads of the state of a target's GPUs by result").with(&["target", "result"]);
     BUILD_INFO = Metric::gauge(Program, ["tokencanary.build.info", "", "tokencanary_build_info"],
         "Always 1; the version is in its label").with(&["version"]);
     TARGET_INFO = Metric::gauge(Program, ["target.info", "", "target_info"],
         "Always 1; what all other metrics are of, as resource attributes of OpenTelemetry").with(&["service_name", "service_version", "service_instance_id"]);
+    HOST_CPU_TIME = Metric::counter(Program, ["tokencanary.host.cpu.time", "s", "tokencanary_host_cpu_time_seconds_total"],
+        "CPU time of the machine that tokencanary runs on, since that started, by mode").with(&["mode"]);
+    HOST_CPUS = Metric::gauge(Program, ["tokencanary.host.cpus", "{cpu}", "tokencanary_host_cpus"],
+        "Processors of the machine that tokencanary runs on");
+    HOST_LOAD = Metric::gauge(Program, ["tokencanary.host.load", "{task}", "tokencanary_host_load"],
+        "Tasks of that machine that run or want to, mean of a minute");
+    HOST_MEMORY_TOTAL = Metric::gauge(Program, ["tokencanary.host.memory.total", "By", "tokencanary_host_memory_total_bytes"],
+        "Memory of that machine");
+    HOST_MEMORY_AVAILABLE = Metric::gauge(Program, ["tokencanary.host.memory.available", "By", "tokencanary_host_memory_available_bytes"],
+        "Memory of that machine that could be had without swapping");
+    HOST_PRESSURE = Metric::counter(Program, ["tokencanary.host.pressure", "s", "tokencanary_host_pressure_seconds_total"],
+        "Time in which some tasks, or all that could run, waited for a resource, on the whole machine or in our control group").with(&["of", "resource", "waiting"]);
+    HOST_NETWORK_IO = Metric::counter(Program, ["tokencanary.host.network.io", "By", "tokencanary_host_network_io_bytes_total"],
+        "Bytes of all network interfaces of that machine but loopback").with(&["direction"]);
+    HOST_NETWORK_LOST = Metric::counter(Program, ["tokencanary.host.network.lost", "{packet}", "tokencanary_host_network_lost_total"],
+        "Packets of these interfaces that were dropped or broken").with(&["direction"]);
+    HOST_TCP_SEGMENTS = Metric::counter(Program, ["tokencanary.host.tcp.segments", "{segment}", "tokencanary_host_tcp_segments_total"],
+        "TCP segments that were sent from our network namespace");
+    HOST_TCP_RETRANSMITS = Metric::counter(Program, ["tokencanary.host.tcp.retransmits", "{segment}", "tokencanary_host_tcp_retransmits_total"],
+        "Those of them that had to be sent again");
+    CGROUP_CPU_LIMIT = Metric::gauge(Program, ["tokencanary.cgroup.cpu.limit", "{cpu}", "tokencanary_cgroup_cpu_limit"],
+        "Processors that our control group may use; absent without a limit");
+    CGROUP_CPU_PERIODS = Metric::counter(Program, ["tokencanary.cgroup.cpu.periods", "{period}", "tokencanary_cgroup_cpu_periods_total"],
+        "Periods in which that limit was enforced");
+    CGROUP_CPU_THROTTLED_PERIODS = Metric::counter(Program, ["tokencanary.cgroup.cpu.throttled_periods", "{period}", "tokencanary_cgroup_cpu_throttled_periods_total"],
+        "Periods in which our control group was held back");
+    CGROUP_CPU_THROTTLED = Metric::counter(Program, ["tokencanary.cgroup.cpu.throttled", "s", "tokencanary_cgroup_cpu_throttled_seconds_total"],
+        "Time for which our control group was held back");
+    CGROUP_MEMORY_USAGE = Metric::gauge(Program, ["tokencanary.cgroup.memory.usage", "By", "tokencanary_cgroup_memory_usage_bytes"],
+        "Memory that our control group uses");
+    CGROUP_MEMORY_LIMIT = Metric::gauge(Program, ["tokencanary.cgroup.memory.limit", "By", "tokencanary_cgroup_memory_limit_bytes"],
+        "Memory that our control group may use; absent without a limit");
     PROCESS_CPU = Metric::counter(Program, ["process.cpu", "s", "process_cpu_seconds_total"],
         "Total user and system CPU time spent in seconds.");
     PROCESS_MAX_FDS = Metric::gauge(Program, ["process.max_fds", "", "process_max_fds"],
@@ -369,6 +440,10 @@ mod tests {
         let suffix = match metric.unit {
             "s" => "_seconds",
             "By" => "_bytes",
+            "Hz" => "_hertz",
+            "W" => "_watts",
+            "J" => "_joules",
+            "Cel" => "_celsius",
             "{token}/s" => "_per_second",
             "1" if gauge => "_ratio",
             "1" | "" => "",

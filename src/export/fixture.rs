@@ -4,9 +4,9 @@ use std::sync::{Arc, OnceLock};
 
 use crate::clock::{MonoTime, WallAnchor};
 use crate::measurement::{
-    Api, CacheMode, Chunk, ConnectionPolicy, LengthMode, Observed, Outcome, RefusedReason,
-    RequestError, RequestRecord, StallRule, StateAt, Stream, StreamId, TokenCounts, TokenSource,
-    TraceIds,
+    Api, CacheMode, Chunk, ConnectionPolicy, GpuAt, GpuState, GpuStates, LengthMode, Observed,
+    Outcome, RefusedReason, RequestError, RequestRecord, StallRule, StateAt, Stream, StreamId,
+    TokenCounts, TokenSource, TraceIds,
 };
 use crate::telemetry::{ExportCounters, SelfMetrics};
 
@@ -87,6 +87,7 @@ fn with_state(record: RequestRecord) -> Observed {
         }),
         at_first_token: None,
         at_end: None,
+        gpu: None,
     }
 }
 
@@ -128,6 +129,36 @@ pub(super) fn streamed() -> Observed {
     with_state(record)
 }
 
+/// The same, with what is known of two GPUs when it was due and at its first token.
+pub(super) fn with_gpus() -> Observed {
+    let state = GpuState {
+        gpus: 2,
+        utilization: Some(0.75),
+        utilization_min: Some(0.5),
+        utilization_max: Some(1.0),
+        memory_min: Some(0.8),
+        memory_max: Some(0.9),
+        sm_clock_hz: Some(1.98e9),
+        power_w: Some(800.5),
+        energy_j: Some(123_456.5),
+        temperature_c: Some(61.0),
+        throttled: Some(false),
+        xid: Some(0),
+        sm_active: Some(0.5),
+        tensor_active: Some(0.25),
+        dram_active: None,
+    };
+    let at = |age_ms| Some(GpuAt { state, age_ms });
+    Observed {
+        gpu: Some(Box::new(GpuStates {
+            intended: at(250.0),
+            first_token: at(262.25),
+            end: None,
+        })),
+        ..streamed()
+    }
+}
+
 /// Refused for a full in-flight cap; nothing is known of the server.
 pub(super) fn refused() -> Observed {
     let mut record = due(18, true);
@@ -138,6 +169,7 @@ pub(super) fn refused() -> Observed {
         at_intended: None,
         at_first_token: None,
         at_end: None,
+        gpu: None,
     }
 }
 
@@ -164,6 +196,7 @@ pub(super) fn no_connection() -> Observed {
         at_intended: None,
         at_first_token: None,
         at_end: None,
+        gpu: None,
     }
 }
 

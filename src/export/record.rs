@@ -13,9 +13,9 @@ use serde::{Serialize, Serializer};
 
 use crate::clock::{MonoTime, WallAnchor};
 use crate::measurement::{
-    Answer, Api, CacheMode, ClockSource, ConnectionPolicy, FirstChunk, LengthMode, Notes, Observed,
-    Outcome, PhaseKind, RefusedReason, RequestError, RequestRecord, StallRule, StateAt,
-    TokenSource,
+    Answer, Api, CacheMode, ClockSource, ConnectionPolicy, FirstChunk, GpuStates, LengthMode,
+    Notes, Observed, Outcome, PhaseKind, RefusedReason, RequestError, RequestRecord, StallRule,
+    StateAt, TokenSource,
 };
 
 /// What the operator may choose about a line.
@@ -103,8 +103,7 @@ struct Line<'a> {
     answer: Option<Answered<'a>>,
     certificate_expiry_unix: Option<i64>,
     server: Server,
-    /// Not read in this version.
-    gpu: Option<()>,
+    gpu: Option<&'a GpuStates>,
     phase: Option<&'a str>,
     phase_kind: PhaseKind,
 }
@@ -233,7 +232,7 @@ impl<'a> Line<'a> {
                 first_token: observed.at_first_token.map(State::from),
                 end: observed.at_end.map(State::from),
             },
-            gpu: None,
+            gpu: observed.gpu.as_deref(),
             phase: record.phase.as_ref().map(|phase| &*phase.name),
             phase_kind: record
                 .phase
@@ -478,7 +477,8 @@ mod tests {
         let mut found = Vec::new();
         let mut asked = unary();
         asked.record.answer = Some(wanted().unjudged());
-        for observed in [streamed(), no_connection(), asked] {
+        let with_gpus = crate::export::fixture::with_gpus();
+        for observed in [streamed(), no_connection(), asked, with_gpus] {
             let line = to_json_line(&observed, &wall(), options);
             let value = serde_json::from_str(&line).expect("a line is JSON");
             paths(&value, "", &mut found);

@@ -10,6 +10,7 @@
 mod answer;
 mod chunks;
 mod derive;
+mod gpu;
 mod notes;
 mod outcome;
 mod phase;
@@ -23,6 +24,7 @@ mod stream;
 pub use answer::{Answer, AnswerResult, KnownKind, Wanted};
 pub use chunks::{Chunk, Chunks};
 pub use derive::{StallRule, is_own_lag};
+pub use gpu::{Gpu, GpuAt, GpuField, GpuFields, GpuSample, GpuState, GpuStates, THROTTLING};
 pub use notes::{Note, Notes};
 pub use outcome::{Outcome, RefusedReason};
 pub use phase::{Phase, PhaseKind};

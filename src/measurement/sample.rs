@@ -136,4 +136,6 @@ pub struct Observed {
     pub at_first_token: Option<StateAt>,
     /// The same of its end.
     pub at_end: Option<StateAt>,
+    /// The GPUs of its target at three instants; `None` if none are read.
+    pub gpu: Option<Box<super::GpuStates>>,
 }

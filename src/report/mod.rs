@@ -6,6 +6,7 @@
 
 mod bench;
 mod facts;
+mod gpus;
 mod hint;
 mod number;
 mod objectives;
@@ -15,6 +16,7 @@ mod waterfall;
 
 pub use bench::bench_table;
 pub use facts::{Fact, FactValue, SpreadRow, fact_lines, spread_table};
+pub use gpus::gpu_fields;
 pub use hint::hint;
 pub use objectives::{ObjectiveRow, objectives_line, objectives_table};
 pub use plan::{Budget, PlanRow, plan_table};

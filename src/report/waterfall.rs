@@ -356,6 +356,7 @@ mod tests {
             }),
             at_first_token: None,
             at_end: None,
+            gpu: None,
         };
         insta::assert_snapshot!(waterfall(&observed, STALL, Colour::Off), @r"
         qwen-prod · http://vllm.svc:8000 · tiny · chat · probe short-chat · cold · new connection
@@ -396,6 +397,7 @@ mod tests {
             at_intended: None,
             at_first_token: None,
             at_end: None,
+            gpu: None,
         };
         insta::assert_snapshot!(waterfall(&observed, STALL, Colour::Off), @r"
         qwen-prod · http://vllm.svc:8000 · tiny · chat · probe short-chat · cold · no connection
@@ -432,6 +434,7 @@ mod tests {
             at_intended: None,
             at_first_token: None,
             at_end: None,
+            gpu: None,
         };
         let text = waterfall(&observed, STALL, Colour::Off);
         let row = text.lines().find(|line| line.contains("rest of the body"));
@@ -448,6 +451,7 @@ mod tests {
             at_intended: None,
             at_first_token: None,
             at_end: None,
+            gpu: None,
         };
         assert!(!waterfall(&observed, STALL, Colour::Off).contains('\u{1b}'));
         assert!(waterfall(&observed, STALL, Colour::Ansi).contains("\u{1b}[32m✓ ok"));

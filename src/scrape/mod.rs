@@ -6,12 +6,16 @@
 
 mod detect;
 mod engine;
+mod gpu;
+mod nvml;
 mod page;
 mod poll;
 mod read;
 
 pub use detect::{Detected, Said, detect, version_path};
 pub use engine::publishes;
+pub use gpu::{GpuPage, GpuPoll, read_gpus};
+pub use nvml::{DriverError, GpuDriver, NvmlTarget, NvmlWatch, open_driver};
 pub use page::{Exemplar, Item, Labels, Line, Lines, MAX_LINE, MAX_LINES, Type};
 pub use poll::{PATHS, Poll};
 pub use read::{PageRead, read_page};

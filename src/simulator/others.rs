@@ -80,6 +80,7 @@ impl Others {
                 .map(|token| mix(named ^ token))
                 .collect(),
             cache_salt: None,
+            answer: Vec::new(),
             min_tokens: tokens.1,
             max_tokens: tokens.1,
         })

@@ -15,6 +15,7 @@ pub struct SelfMetrics {
     export: IntCounterVec,
     export_failures: IntCounterVec,
     scrapes: IntCounterVec,
+    gpu_scrapes: IntCounterVec,
 }
 
 /// What became of the values offered to one exporter: each accepted one ends as exactly one of
@@ -124,6 +125,14 @@ impl SelfMetrics {
             ),
             &["target", "result"],
         )?;
+        let gpu_scrapes = counter(
+            &registry,
+            (
+                "tokencanary_gpu_scrapes_total",
+                "Reads of the state of a target's GPUs by result",
+            ),
+            &["target", "result"],
+        )?;
         let build = build_info()?;
         registry.register(Box::new(build))?;
         #[cfg(target_os = "linux")]
@@ -135,6 +144,7 @@ impl SelfMetrics {
             export,
             export_failures,
             scrapes,
+            gpu_scrapes,
         })
     }
 
@@ -157,6 +167,12 @@ impl SelfMetrics {
     #[must_use]
     pub fn scrapes(&self, target: &str, result: &str) -> IntCounter {
         self.scrapes.with_label_values(&[target, result])
+    }
+
+    /// The counter of reads of `target`'s GPUs that ended as `result`.
+    #[must_use]
+    pub fn gpu_scrapes(&self, target: &str, result: &str) -> IntCounter {
+        self.gpu_scrapes.with_label_values(&[target, result])
     }
 
     /// All of it at this moment.

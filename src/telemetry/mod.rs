@@ -4,8 +4,10 @@
 //! |---|---|---|---|
 //! | `telemetry` | `SelfMetrics` | our own health and logs | describe the server under test |
 
+mod host;
 mod log;
 mod metrics;
 
+pub use host::{CpuTimes, GroupState, HostFiles, HostState, Pressure, Pressures, Traffic};
 pub use log::init_log;
 pub use metrics::{ExportAccount, ExportCounters, SelfMetrics};

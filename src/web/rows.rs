@@ -4,6 +4,7 @@
 //! nothing unknown is ever zero. A request is the same object as a line of `requests.jsonl`.
 //! All numbers are read from `aggregate`, none is made here.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,13 +15,14 @@ use super::server::ServerRow;
 use super::surface::RunInfo;
 use crate::aggregate::summary::WireSummary;
 use crate::aggregate::{
-    Histogram, Live, Measure, Quantile, SPANS, Standing, StreamLive, StreamRules, Totals, Window,
+    GpuHistory, Histogram, Live, Measure, Quantile, SPANS, Standing, StreamLive, StreamRules,
+    Totals, Window,
 };
 use crate::clock::{MonoTime, WallAnchor};
 use crate::export::catalog;
 use crate::export::prometheus::Gauge;
 use crate::export::record::{RecordOptions, to_json_line};
-use crate::measurement::{Observed, Outcome, RefusedReason, Sample, StateAt};
+use crate::measurement::{GpuAt, Observed, Outcome, RefusedReason, Sample, StateAt};
 
 /// The span that the page calls the last minute.
 const RECENT: Duration = SPANS[1];
@@ -57,6 +59,23 @@ struct Target {
     server: Option<StateAt>,
     /// What else it says of itself.
     said: ServerRow,
+    /// All its GPUs together, and each; where they are read.
+    gpu: Option<Gpus>,
+}
+
+#[derive(Debug, Serialize)]
+struct Gpus {
+    #[serde(flatten)]
+    all: GpuAt,
+    each: Vec<GpuRow>,
+}
+
+#[derive(Debug, Serialize)]
+struct GpuRow {
+    gpu: Box<str>,
+    model: Box<str>,
+    /// What is known of it, by name; units as in `docs/gpus.md`.
+    fields: BTreeMap<&'static str, f64>,
 }
 
 /// Records over all streams since the start.
@@ -100,6 +119,7 @@ fn targets(live: &Live, gauges: &[Gauge], now: MonoTime) -> Vec<Target> {
                 in_flight: in_flight(gauges, &stream.target),
                 server: state(sample, now),
                 said: ServerRow::of(live, index, now),
+                gpu: gpus(live.gpus().get(index), now),
             })
         })
         .collect()
@@ -119,6 +139,23 @@ fn in_flight(gauges: &[Gauge], target: &str) -> Option<f64> {
 fn state(sample: Option<&Sample>, now: MonoTime) -> Option<StateAt> {
     let sample = sample?;
     Some(StateAt::new(sample.at, &sample.state, now))
+}
+
+fn gpus(history: Option<&Option<GpuHistory>>, now: MonoTime) -> Option<Gpus> {
+    let newest = history?.as_ref()?.newest()?;
+    let each = newest.gpus.iter().map(|gpu| GpuRow {
+        gpu: gpu.name.clone(),
+        model: gpu.model.clone(),
+        fields: gpu
+            .fields
+            .known()
+            .map(|(field, value)| (field.name(), value))
+            .collect(),
+    });
+    Some(Gpus {
+        all: GpuAt::new(newest.at, &newest.state(), now),
+        each: each.collect(),
+    })
 }
 
 impl Counts {

@@ -6,6 +6,7 @@ mod config_errors;
 mod demo;
 mod drill;
 mod files;
+mod gpus;
 mod help;
 mod loopback;
 mod memory;

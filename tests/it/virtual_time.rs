@@ -140,6 +140,7 @@ pub(crate) fn config(arrivals: Arrivals, when_full: WhenFull, in_flight: u32) ->
             headers: Vec::new(),
             server_metrics: ServerMetrics::Off,
             server_metrics_every: Duration::from_secs(5),
+            gpu: None,
         }],
         probes: vec![ProbeConfig {
             name: "probe".to_owned(),

@@ -23,6 +23,7 @@ fn span(record: RequestRecord) -> SpanData {
         at_intended: None,
         at_first_token: None,
         at_end: None,
+        gpu: None,
     };
     to_span(&observed, &TimeAnchor::start().wall(), &rules)
 }

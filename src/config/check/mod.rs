@@ -2,6 +2,7 @@
 
 mod arrivals;
 mod export;
+mod gpu;
 mod known_answers;
 mod network;
 mod otlp;

@@ -10,6 +10,7 @@ use super::super::keys;
 use super::super::reader::{Node, Reader, Section};
 use super::super::secret;
 use super::super::{BaseUrl, Scheme, ServerMetrics, TargetConfig, UrlError};
+use super::gpu::gpu;
 use super::network::{balance, network, urls};
 use super::request::{request, tokenizer};
 use super::{HOUR, check_unique, items, name};
@@ -68,6 +69,10 @@ fn target<'a>(reader: &mut Reader<'a>, section: &Section<'a>) -> Option<TargetCo
     let every = reader.optional(section, "server_metrics_every", |given| {
         given.duration(FASTEST..=HOUR)
     });
+    let gpu = match section.get("gpu") {
+        None => Some(None),
+        Some(_) => gpu(reader, section).map(Some),
+    };
     Some(TargetConfig {
         name: name?,
         urls: urls?,
@@ -81,6 +86,7 @@ fn target<'a>(reader: &mut Reader<'a>, section: &Section<'a>) -> Option<TargetCo
         headers,
         server_metrics: server_metrics.unwrap_or(ServerMetrics::Auto),
         server_metrics_every: every.unwrap_or(EVERY),
+        gpu: gpu?,
     })
 }
 

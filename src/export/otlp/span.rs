@@ -21,7 +21,9 @@ use crate::clock::{MonoTime, WallAnchor};
 use crate::config::{BaseUrl, Conventions, Scheme, TraceSampling};
 use crate::export::StallRules;
 use crate::export::genai::{operation, provider};
-use crate::measurement::{Observed, RefusedReason, RequestRecord, StateAt, TokenSource, TraceIds};
+use crate::measurement::{
+    GpuAt, GpuStates, Observed, RefusedReason, RequestRecord, StateAt, TokenSource, TraceIds,
+};
 
 /// Stall events of one span at most; the rest is counted as dropped events.
 const STALL_EVENTS: usize = 32;
@@ -59,6 +61,9 @@ pub fn to_span(observed: &Observed, wall: &WallAnchor, rules: &SpanRules) -> Spa
     }
     attributes.timing(record, &stalls);
     attributes.servers(observed);
+    if let Some(states) = observed.gpu.as_deref() {
+        attributes.gpus(states);
+    }
     SpanData {
         span_context: context(record.ids, flags),
         parent_span_id: SpanId::INVALID,
@@ -289,6 +294,74 @@ const AT_END: [&str; 4] = [
     "tokencanary.server.end.kv_usage",
     "tokencanary.server.end.age",
 ];
+/// Names of what is told of GPUs at one instant.
+struct GpuKeys([&'static str; 9]);
+
+const GPU_INTENDED: GpuKeys = GpuKeys([
+    "tokencanary.gpu.utilization",
+    "tokencanary.gpu.imbalance",
+    "tokencanary.gpu.memory",
+    "tokencanary.gpu.sm_clock",
+    "tokencanary.gpu.power",
+    "tokencanary.gpu.temperature",
+    "tokencanary.gpu.throttled",
+    "tokencanary.gpu.xid",
+    "tokencanary.gpu.age",
+]);
+const GPU_FIRST_TOKEN: GpuKeys = GpuKeys([
+    "tokencanary.gpu.first_token.utilization",
+    "tokencanary.gpu.first_token.imbalance",
+    "tokencanary.gpu.first_token.memory",
+    "tokencanary.gpu.first_token.sm_clock",
+    "tokencanary.gpu.first_token.power",
+    "tokencanary.gpu.first_token.temperature",
+    "tokencanary.gpu.first_token.throttled",
+    "tokencanary.gpu.first_token.xid",
+    "tokencanary.gpu.first_token.age",
+]);
+
+impl Attributes {
+    /// The GPUs when the request was due, and at its first token.
+    fn gpus(&mut self, states: &GpuStates) {
+        let told = [
+            (&GPU_INTENDED, states.intended),
+            (&GPU_FIRST_TOKEN, states.first_token),
+        ];
+        for (keys, state) in told {
+            if let Some(state) = state {
+                self.gpu(keys, &state);
+            }
+        }
+    }
+
+    fn gpu(&mut self, keys: &GpuKeys, at: &GpuAt) {
+        let state = &at.state;
+        let [
+            utilization,
+            imbalance,
+            memory,
+            clock,
+            power,
+            temperature,
+            throttled,
+            xid,
+            age,
+        ] = keys.0;
+        self.number(utilization, state.utilization);
+        self.number(imbalance, state.utilization_imbalance());
+        self.number(memory, state.memory_max);
+        self.number(clock, state.sm_clock_hz);
+        self.number(power, state.power_w);
+        self.number(temperature, state.temperature_c);
+        if let Some(lowered) = state.throttled {
+            self.put(throttled, lowered);
+        }
+        if let Some(number) = state.xid {
+            self.put(xid, i64::from(number));
+        }
+        self.put(age, at.age_ms / 1e3);
+    }
+}
 
 /// The request before it that belongs to it.
 fn links(record: &RequestRecord, rules: &SpanRules) -> SpanLinks {

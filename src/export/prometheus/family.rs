@@ -105,7 +105,7 @@ pub(in crate::export) fn for_each<'a>(view: &View<'a>, mut take: impl FnMut(&Fam
             name: metric.prometheus.into(),
             help: metric.help.into(),
             kind: metric.kind,
-            created_unix_ns: created(view, metric.kind),
+            created_unix_ns: created(view, metric.kind).filter(|_| is_ours(metric)),
             bounds: bounds(view.live, metric),
             series: live_series(view.live, metric)
                 .into_iter()
@@ -126,6 +126,14 @@ pub(in crate::export) fn for_each<'a>(view: &View<'a>, mut take: impl FnMut(&Fam
         }
         take(&family);
     }
+}
+
+/// Whether its counters were at 0 when this run began: those of a machine began with it.
+fn is_ours(metric: &Metric) -> bool {
+    let of_machine = ["tokencanary.host.", "tokencanary.cgroup."];
+    !of_machine
+        .iter()
+        .any(|begin| metric.name.starts_with(begin))
 }
 
 /// When the counters of a family of `kind` were at 0.

@@ -88,19 +88,37 @@ function serverCard(target) {
   const card = node("li", "", node("div", "who", node("b", "", target.name),
     node("span", "", `${target.model || "model not known yet"} · ${target.endpoint}`)));
   if (known(target.in_flight)) card.append(fact("ours in flight", plain(target.in_flight)));
-  const state = target.server;
-  if (!state) {
-    card.append(node("span", "dim", "no server metrics read"));
-    return card;
-  }
-  card.append(
+  card.append(...serverFacts(target.server), ...gpuFacts(target.gpu));
+  return card;
+}
+
+function serverFacts(state) {
+  if (!state) return [node("span", "dim", "no server metrics read")];
+  return [
     fact("running", known(state.running) ? plain(state.running) : dash("not on its page")),
     fact("waiting", known(state.waiting) ? plain(state.waiting) : dash("not on its page")),
     known(state.kv_usage)
       ? fact("KV cache", percent(state.kv_usage), gauge(state.kv_usage))
       : fact("KV cache", dash("not on its page")),
-    fact("read", known(state.age_ms) ? age(state.age_ms) : dash()));
-  return card;
+    fact("read", known(state.age_ms) ? age(state.age_ms) : dash())];
+}
+
+// All GPUs of a target as one; each of them is in the title.
+function gpuFacts(gpus) {
+  if (!gpus) return [];
+  const many = gpus.gpus > 1;
+  const facts = [known(gpus.utilization)
+    ? fact(many ? `${gpus.gpus} GPUs` : "GPU", percent(gpus.utilization), gauge(gpus.utilization))
+    : fact(many ? `${gpus.gpus} GPUs` : "GPU", dash("no utilisation told"))];
+  if (known(gpus.memory_max)) facts.push(fact("GPU memory", percent(gpus.memory_max), gauge(gpus.memory_max)));
+  if (known(gpus.sm_clock_hz)) facts.push(fact("GPU clock", `${plain(Math.round(gpus.sm_clock_hz / 1e6))} MHz`));
+  if (known(gpus.power_w)) facts.push(fact("GPU power", `${plain(Math.round(gpus.power_w))} W`));
+  if (gpus.throttled) facts.push(fact("GPU clocks", "lowered"));
+  if (gpus.xid) facts.push(fact("GPU error", `XID ${gpus.xid}`));
+  facts.push(fact("GPUs read", age(gpus.age_ms)));
+  facts[0].title = gpus.each.map((one) => `${one.gpu}: ${known(one.fields.utilization)
+    ? percent(one.fields.utilization) : "–"} ${one.model}`).join("\n");
+  return facts;
 }
 
 // Running / waiting / KV use, as one cell.

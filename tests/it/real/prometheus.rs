@@ -129,6 +129,7 @@ fn live(all: &[Known]) -> Live {
             at_intended: None,
             at_first_token: None,
             at_end: None,
+            gpu: None,
         };
         live.observe(Arc::new(observed), Some(span));
     };

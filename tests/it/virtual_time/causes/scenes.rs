@@ -41,7 +41,7 @@ probes:
     targets: [sim]
     when_full: wait
     arrivals: { process: constant, rate: 1/s }
-    slo: { ttft: 300ms, itl: 6ms }
+    slo: { ttft: 300ms at p95, itl: 6ms at p95 }
     workload: { synthetic: { input_tokens: 256, output_tokens: 32 } }
 governor: { in_flight: 64 }
 ";

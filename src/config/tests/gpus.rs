@@ -1,0 +1,108 @@
+//! Where the state of GPUs comes from, and what is said of sections that do not fit.
+
+use super::*;
+use crate::config::{GpuConfig, GpuSelect, GpuSource};
+
+fn with(lines: &str) -> String {
+    with_probe(GOOD).replace("name: a", &format!("name: a\n  gpu: {lines}"))
+}
+
+fn read(lines: &str) -> GpuConfig {
+    let config = from_text(&with(lines), Format::Yaml, "c.yaml");
+    let config = config.unwrap_or_else(|found| panic!("{found}"));
+    config.targets[0].gpu.clone().expect("it was given")
+}
+
+#[test]
+fn every_key_is_read() {
+    let all = read(
+        "{ dcgm: 'http://node-7:9400/metrics', pod: vllm-*, namespace: prod, host: node-7, index: [0, 3], every: 2s }",
+    );
+    let expected = GpuConfig {
+        source: GpuSource::Exporter("http://node-7:9400/metrics".to_owned()),
+        select: GpuSelect {
+            pod: Some("vllm-*".to_owned()),
+            namespace: Some("prod".to_owned()),
+            host: Some("node-7".to_owned()),
+            index: vec![0, 3],
+        },
+        every: Duration::from_secs(2),
+    };
+    assert_eq!(all, expected);
+    let amd = read("{ amd: 'http://node-8:5000/metrics' }");
+    assert_eq!(
+        amd.source,
+        GpuSource::Exporter("http://node-8:5000/metrics".to_owned())
+    );
+    assert_eq!(
+        (amd.select, amd.every),
+        (GpuSelect::default(), Duration::from_secs(10))
+    );
+    let nvml = read("{ nvml: true, index: [1] }");
+    assert_eq!((nvml.source, nvml.select.index), (GpuSource::Nvml, vec![1]));
+}
+
+#[test]
+fn what_does_not_fit_is_refused_with_what_was_wanted() {
+    for (lines, path, wanted) in [
+        ("{}", "targets[0].gpu.dcgm", "missing"),
+        ("{ pod: a }", "targets[0].gpu.dcgm", "or `nvml: true`"),
+        (
+            "{ dcgm: 'http://a/m', nvml: true }",
+            "targets[0].gpu.nvml",
+            "one of `dcgm`",
+        ),
+        (
+            "{ dcgm: node-7 }",
+            "targets[0].gpu.dcgm",
+            "http://node-7:9400/metrics",
+        ),
+        (
+            "{ dcgm: 'unix:///run/x' }",
+            "targets[0].gpu.dcgm",
+            "over `http` or `https`",
+        ),
+        ("{ nvml: false }", "targets[0].gpu.nvml", "leave `gpu` out"),
+        (
+            "{ nvml: true, pod: a }",
+            "targets[0].gpu.pod",
+            "knows no pods",
+        ),
+        (
+            "{ nvml: true, index: [] }",
+            "targets[0].gpu.index",
+            "at least one",
+        ),
+        (
+            "{ nvml: true, index: [0, 0] }",
+            "targets[0].gpu.index[1]",
+            "each number once",
+        ),
+        (
+            "{ nvml: true, index: [-1] }",
+            "targets[0].gpu.index[0]",
+            "-1",
+        ),
+        (
+            "{ nvml: true, every: 1ms }",
+            "targets[0].gpu.every",
+            "100ms",
+        ),
+        (
+            "{ dcgm: 'http://a/m', pod: 'a*b' }",
+            "targets[0].gpu.pod",
+            "at its end only",
+        ),
+        (
+            "{ dcgm: 'http://a/m', pods: a }",
+            "targets[0].gpu.pods",
+            "`pod`",
+        ),
+    ] {
+        let found = from_text(&with(lines), Format::Yaml, "c.yaml").expect_err(lines);
+        let text = found.to_string();
+        let paths: Vec<_> = found.as_slice().iter().map(|one| &*one.path).collect();
+        assert_eq!(paths, [path], "{lines}: {text}");
+        assert!(text.contains(wanted), "{lines}: {wanted} in {text}");
+    }
+}

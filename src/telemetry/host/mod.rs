@@ -1,0 +1,189 @@
+//! The machine that we run on: processors, memory, pressure, network, and what our own control
+//! group may use of them. With it "our own client" can be ruled in or out.
+//!
+//! Everything comes from a dozen small files of Linux, read when somebody asks; elsewhere, and
+//! where a kernel does not have one, it is absent. Not here: our own process (the `prometheus` crate reads
+//! that).
+
+mod files;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use self::files::{
+    cpu_limit, cpu_times, first_number, keyed, mean_load, network, pressure, protocol_count,
+};
+
+/// Longest of these files that is read, bytes; `/proc/stat` of 1,000 processors is smaller.
+const MOST_BYTES: u64 = 1024 * 1024;
+
+/// Where the files are.
+#[derive(Debug, Clone)]
+pub struct HostFiles {
+    root: PathBuf,
+}
+
+/// Seconds of processors since the machine started, added up over all of them.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[expect(missing_docs, reason = "the modes of `/proc/stat`")]
+pub struct CpuTimes {
+    pub user: f64,
+    pub system: f64,
+    pub idle: f64,
+    pub iowait: f64,
+    /// Taken by the hypervisor for others.
+    pub steal: f64,
+    /// How many processors there are.
+    pub cpus: u32,
+}
+
+/// Seconds in which something waited for one resource, since the machine or the group started.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Pressure {
+    /// At least one task waited.
+    pub some: Option<f64>,
+    /// All tasks that could run waited.
+    pub full: Option<f64>,
+}
+
+/// Pressure on each resource.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[expect(missing_docs, reason = "the three resources of the kernel")]
+pub struct Pressures {
+    pub cpu: Pressure,
+    pub memory: Pressure,
+    pub io: Pressure,
+}
+
+/// One direction of the network, all interfaces but loopback.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Traffic {
+    /// Bytes.
+    pub bytes: f64,
+    /// Packets that were dropped or broken.
+    pub lost: f64,
+}
+
+/// The whole machine.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct HostState {
+    /// Processors.
+    pub cpu: Option<CpuTimes>,
+    /// Mean number of tasks that ran or wanted to, over a minute.
+    pub load: Option<f64>,
+    /// Bytes of memory.
+    pub memory_total: Option<f64>,
+    /// Bytes that could be had without swapping.
+    pub memory_available: Option<f64>,
+    /// Pressure on the machine.
+    pub pressure: Pressures,
+    /// Received and sent.
+    pub network: Option<(Traffic, Traffic)>,
+    /// TCP segments sent, and those of them that were sent again.
+    pub segments: Option<(f64, f64)>,
+    /// Our own control group.
+    pub group: GroupState,
+}
+
+/// What our control group (version 2) may use and has used.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct GroupState {
+    /// Processors that it may use; `None`: all.
+    pub cpu_limit: Option<f64>,
+    /// Periods in which its limit was enforced.
+    pub periods: Option<f64>,
+    /// Those in which it was held back.
+    pub throttled_periods: Option<f64>,
+    /// Seconds for which it was held back.
+    pub throttled: Option<f64>,
+    /// Bytes of memory in use.
+    pub memory: Option<f64>,
+    /// Bytes that it may use; `None`: all.
+    pub memory_limit: Option<f64>,
+    /// Pressure within it.
+    pub pressure: Pressures,
+}
+
+impl Default for HostFiles {
+    fn default() -> Self {
+        Self::below(Path::new("/"))
+    }
+}
+
+impl HostFiles {
+    /// Those below `root`, which stands for `/`.
+    #[must_use]
+    pub fn below(root: &Path) -> Self {
+        Self {
+            root: root.to_owned(),
+        }
+    }
+
+    /// Reads what there is.
+    #[must_use]
+    pub fn read(&self) -> HostState {
+        let proc = self.root.join("proc");
+        let memory = text(&proc.join("meminfo"));
+        let kib = |key| Some(keyed(memory.as_deref()?, key)? * 1024.0);
+        HostState {
+            cpu: text(&proc.join("stat")).and_then(|text| cpu_times(&text)),
+            load: text(&proc.join("loadavg")).and_then(|text| mean_load(&text)),
+            memory_total: kib("MemTotal:"),
+            memory_available: kib("MemAvailable:"),
+            pressure: pressures(&proc.join("pressure"), ""),
+            network: text(&proc.join("net/dev")).map(|text| network(&text)),
+            segments: text(&proc.join("net/snmp")).and_then(|text| segments(&text)),
+            group: self.group().unwrap_or_default(),
+        }
+    }
+
+    /// Our control group, if it is one of version 2.
+    fn group(&self) -> Option<GroupState> {
+        let groups = text(&self.root.join("proc/self/cgroup"))?;
+        let path = groups.lines().find_map(|line| line.strip_prefix("0::/"))?;
+        let folder = self.root.join("sys/fs/cgroup").join(path);
+        let stat = text(&folder.join("cpu.stat"));
+        let of_stat = |key| keyed(stat.as_deref()?, key);
+        let number = |name| first_number(&text(&folder.join(name))?);
+        Some(GroupState {
+            cpu_limit: text(&folder.join("cpu.max")).and_then(|text| cpu_limit(&text)),
+            periods: of_stat("nr_periods"),
+            throttled_periods: of_stat("nr_throttled"),
+            throttled: of_stat("throttled_usec").map(|micros| micros / 1e6),
+            memory: number("memory.current"),
+            memory_limit: number("memory.max"),
+            pressure: pressures(&folder, ".pressure"),
+        })
+    }
+}
+
+fn segments(text: &str) -> Option<(f64, f64)> {
+    let sent = protocol_count(text, ("Tcp", "OutSegs"))?;
+    Some((sent, protocol_count(text, ("Tcp", "RetransSegs"))?))
+}
+
+/// Files of pressure in `folder`, whose names end in `end`.
+fn pressures(folder: &Path, end: &str) -> Pressures {
+    let of = |resource| {
+        let text = text(&folder.join(format!("{resource}{end}")));
+        text.map(|text| pressure(&text)).unwrap_or_default()
+    };
+    Pressures {
+        cpu: of("cpu"),
+        memory: of("memory"),
+        io: of("io"),
+    }
+}
+
+/// The whole of a small file; `None` if it is not there, not text, or not small.
+fn text(path: &Path) -> Option<String> {
+    use std::io::Read as _;
+
+    let mut text = String::new();
+    let mut file = fs::File::open(path).ok()?.take(MOST_BYTES + 1);
+    file.read_to_string(&mut text).ok()?;
+    (text.len() as u64 <= MOST_BYTES).then_some(text)
+}
+
+#[cfg(test)]
+mod tests;
