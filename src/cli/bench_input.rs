@@ -40,7 +40,8 @@ pub(super) enum Answers {
 #[derive(Debug, clap::Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(super) struct Input {
-    /// File of prompts: a data set or a trace, also packed with gzip or zstd.
+    /// File of prompts: a data set or a trace, also packed with gzip or zstd; or a directory of
+    /// such files.
     #[arg(
         long = "input-file",
         id = "input_file",

@@ -185,7 +185,10 @@ fn goodput(summary: &Summary) -> Option<String> {
 /// How many questions were answered rightly, where there were some.
 fn answers(summary: &Summary) -> Option<String> {
     let answers = summary.answers.as_ref()?;
-    let share = answers.right_share.map_or(UNKNOWN.to_owned(), percent);
+    // To two places: one wrong answer in a thousand is one.
+    let share = answers.right_share.map_or(UNKNOWN.to_owned(), |share| {
+        format!("{} %", decimal(share * 100.0, 2))
+    });
     Some(format!(
         "answers     {} of {} right ({share}) · {} unjudged",
         grouped(answers.right),
@@ -453,7 +456,7 @@ mod tests {
             ..summary(0)
         };
         let text = bench_table(&asked);
-        let said = " answers     1,470 of 1,500 right (98.0 %) · 5 unjudged";
+        let said = " answers     1,470 of 1,500 right (98.00 %) · 5 unjudged";
         assert!(text.lines().any(|line| line == said), "{text}");
         assert!(!bench_table(&summary(0)).contains("answers "));
     }

@@ -17,7 +17,7 @@ pub(in crate::config) const WORKLOAD: Table = Table {
         key("cache", "`cold`, `warm` or `paired`"),
         key("cache_salt", "`true` or `false`"),
     ],
-    later: &["sharegpt"],
+    later: &["sharegpt", "questions"],
 };
 
 pub(in crate::config) const KNOWN_ANSWERS: Table = Table {
@@ -29,7 +29,7 @@ pub(in crate::config) const KNOWN_ANSWERS: Table = Table {
         ),
         key("output_tokens", TOKENS),
     ],
-    later: &["questions"],
+    later: &[],
 };
 
 pub(in crate::config) const SYNTHETIC: Table = Table {

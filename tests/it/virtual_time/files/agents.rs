@@ -55,19 +55,16 @@ async fn a_session_has_one_place_and_the_next_begins_when_all_of_it_has_ended() 
 #[tokio::test(start_paused = true)]
 async fn a_turn_that_fails_ends_its_session_and_those_under_way_end() {
     let fault = Fault {
-        kind: FaultKind::Status {
-            code: 500,
-            retry_after: None,
-        },
+        kind: FaultKind::Cut { after_chunks: 1 },
         from: MonoTime::from_nanos(20_000_000),
-        lasts: Duration::from_millis(10),
+        lasts: Duration::from_millis(5),
     };
     let at = (server(1), vec![fault]);
     let flags = "--num-sessions 2 --concurrency 1";
     let two = [one_line(), one_line().replace("\"s\"", "\"t\"")].join("\n");
     let played = bench_at(&two, flags, at).await;
-    // The sub-agent fails at 24 ms; nothing else is under way, so the next session begins.
-    assert_eq!(played.records[2].outcome, Outcome::HttpStatus);
+    // The sub-agent is cut at 25 ms; nothing else is under way, so the next session begins.
+    assert_eq!(played.records[2].outcome, Outcome::StreamCut);
     assert_eq!(played.sent.len(), 3 + 5);
     let file = &played.report.files[0];
     assert_eq!((file.cut_sessions, file.unsent_turns), (1, 2));
