@@ -10,6 +10,7 @@ mod help;
 mod loopback;
 mod memory;
 pub(crate) mod outage;
+mod pages;
 mod run;
 mod scrape;
 pub(crate) mod setting;
