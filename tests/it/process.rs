@@ -11,6 +11,7 @@ mod help;
 mod loopback;
 mod memory;
 pub(crate) mod outage;
+mod pages;
 mod run;
 pub(crate) mod scrape;
 pub(crate) mod setting;

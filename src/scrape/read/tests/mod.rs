@@ -4,6 +4,7 @@
 mod captures;
 mod engines;
 mod mixed;
+mod others;
 
 use std::fmt::Write as _;
 
@@ -68,4 +69,23 @@ fn check_model(page: &str, model: Option<&str>, expected: &str) {
 #[track_caller]
 fn check(page: &str, expected: &str) {
     check_model(page, None, expected);
+}
+
+/// A histogram of `name` with bounds at 0.1 and 1, as Python writes it.
+fn histogram(name: &str, labels: &str, (low, all, sum): (u32, u32, f64)) -> String {
+    let comma = if labels.is_empty() { "" } else { "," };
+    let mut text = format!("# TYPE {name} histogram\n");
+    for (le, below) in [("0.1", low), ("1.0", all), ("+Inf", all)] {
+        writeln!(
+            text,
+            "{name}_bucket{{{labels}{comma}le=\"{le}\"}} {below}.0"
+        )
+        .expect("a text takes all");
+    }
+    writeln!(
+        text,
+        "{name}_count{{{labels}}} {all}.0\n{name}_sum{{{labels}}} {sum}"
+    )
+    .expect("a text takes all");
+    text
 }
