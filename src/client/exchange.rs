@@ -34,7 +34,7 @@ use super::watch::{Cancel, Gone, Watch};
 use crate::clock::{MonoTime, TimeAnchor};
 use crate::config::Limits;
 use crate::load::workload::Prompt;
-use crate::measurement::{Chunks, Note, Outcome, RequestRecord, TokenCounts};
+use crate::measurement::{Chunks, Note, Outcome, RequestRecord, TcpFacts, TokenCounts};
 use crate::transport::{
     Connect, Connection, Endpoint, Marks, Opened, Pool, Progress, ReadMark, SendFailure, Taken,
     with_source,
@@ -242,7 +242,11 @@ impl Exchange<'_> {
     async fn run(&mut self, request: Request<Full<Bytes>>) -> Result<(), Failed> {
         // Rare where connections are kept, and large: not in every future.
         let mut connection = Box::pin(self.open()).await?;
-        match self.send_on(&mut connection, request).await? {
+        let sent = self.send_on(&mut connection, request).await;
+        if sent.is_err() {
+            self.note_tcp(&mut connection);
+        }
+        match sent? {
             Ok(response) => self.finish(connection, response).await,
             Err(failure) => Err(Failed::not_answered(&failure, connection.marks())),
         }
@@ -277,10 +281,12 @@ impl Exchange<'_> {
     ) -> Result<(), Failed> {
         self.record.http_status = Some(response.status().as_u16());
         let complete = if response.status().is_success() {
-            self.answer(response.headers(), &mut connection).await?
+            self.answer(response.headers(), &mut connection).await
         } else {
-            self.refusal(&response, &mut connection).await?
+            self.refusal(&response, &mut connection).await
         };
+        self.note_tcp(&mut connection);
+        let complete = complete?;
         if let (true, Share::Idle(session)) = (complete, self.share)
             && connection.ready().await
         {
@@ -288,6 +294,16 @@ impl Exchange<'_> {
             self.client.pool.give(connection, session, now);
         }
         Ok(())
+    }
+
+    /// All instants are taken: asking the kernel is in no time of this request.
+    fn note_tcp(&mut self, connection: &mut Connection) {
+        let report = connection.tcp_report(self.client.setup.anchor.now());
+        self.record.tcp = report.map(|report| TcpFacts {
+            rtt: report.rtt,
+            rtt_deviation: report.rtt_deviation,
+            retransmits: report.retransmits,
+        });
     }
 
     /// Whether a connection that was used before was closed by the server while nothing was

@@ -6,7 +6,7 @@ use crate::clock::{MonoTime, WallAnchor};
 use crate::measurement::{
     Api, CacheMode, Chunk, ConnectionPolicy, GpuAt, GpuState, GpuStates, LengthMode, Observed,
     Outcome, RefusedReason, RequestError, RequestRecord, StallRule, StateAt, Stream, StreamId,
-    TokenCounts, TokenSource, TraceIds,
+    TcpFacts, TokenCounts, TokenSource, TraceIds,
 };
 use crate::telemetry::{ExportCounters, SelfMetrics};
 
@@ -149,7 +149,14 @@ pub(super) fn with_gpus() -> Observed {
         dram_active: None,
     };
     let at = |age_ms| Some(GpuAt { state, age_ms });
+    let mut record = streamed().record;
+    record.tcp = Some(TcpFacts {
+        rtt: std::time::Duration::from_micros(1_250),
+        rtt_deviation: std::time::Duration::from_micros(300),
+        retransmits: Some(1),
+    });
     Observed {
+        record,
         gpu: Some(Box::new(GpuStates {
             intended: at(250.0),
             first_token: at(262.25),

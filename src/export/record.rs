@@ -15,7 +15,7 @@ use crate::clock::{MonoTime, WallAnchor};
 use crate::measurement::{
     Answer, Api, CacheMode, ClockSource, ConnectionPolicy, FirstChunk, GpuStates, LengthMode,
     Notes, Observed, Outcome, PhaseKind, RefusedReason, RequestError, RequestRecord, StallRule,
-    StateAt, TokenSource,
+    StateAt, TcpFacts, TokenSource,
 };
 
 /// What the operator may choose about a line.
@@ -82,6 +82,8 @@ struct Line<'a> {
     start_unix_ns: Option<u64>,
     waits_ms: Waits,
     phases_ms: Phases,
+    /// What the kernel knew of the connection at the end.
+    tcp: Option<Tcp>,
     times_ms: Times,
     itl_ms: Option<Ms>,
     first_chunk: Option<FirstChunk>,
@@ -128,6 +130,24 @@ struct Phases {
     dns: Option<Ms>,
     connect: Option<Ms>,
     tls: Option<Ms>,
+}
+
+/// Of the connection.
+#[derive(Serialize)]
+struct Tcp {
+    rtt_ms: Ms,
+    rtt_deviation_ms: Ms,
+    retransmits: Option<u32>,
+}
+
+impl From<TcpFacts> for Tcp {
+    fn from(facts: TcpFacts) -> Self {
+        Self {
+            rtt_ms: Ms(facts.rtt),
+            rtt_deviation_ms: Ms(facts.rtt_deviation),
+            retransmits: facts.retransmits,
+        }
+    }
 }
 
 /// From start.
@@ -209,6 +229,7 @@ impl<'a> Line<'a> {
                 read_lag: ms(record.read_lag()),
             },
             phases_ms: Phases::new(record),
+            tcp: record.tcp.map(Tcp::from),
             times_ms: Times::new(record),
             itl_ms: ms(record.itl()),
             first_chunk: chunked.then(|| record.first_chunk()),
@@ -255,6 +276,7 @@ const fn every_field_is_written(record: &RequestRecord) {
         link: _,
         timeline: _,
         reused: _,
+        tcp: _,
         replaced_connection: _,
         tokens: _,
         chunks: _,
@@ -366,7 +388,7 @@ mod tests {
 "api":"chat","cache":"cold","connection":"pooled","length":"exact","reused":true,"replaced_connection":false,"refused_reason":null,
 "trace_id":"0123456789abcdef0123456789abcdef","span_id":"00f067aa0ba902c8","request_id":"tokencanary-0123456789abcdef0123456789abcdef","clock":"user","merged_chunks":0,"notes":[],"lagged":false,
 "intended_unix_ns":1795953601000000000,"start_unix_ns":1795953601002250000,
-"waits_ms":{"slot":2.0,"schedule_lag":0.25,"read_lag":null},"phases_ms":{"dns":null,"connect":null,"tls":null},
+"waits_ms":{"slot":2.0,"schedule_lag":0.25,"read_lag":null},"phases_ms":{"dns":null,"connect":null,"tls":null},"tcp":null,
 "times_ms":{"sent":0.1,"headers":9.8,"first_byte":9.9,"first_event":10.0,"ttft":10.2,"ttfo":12.0,"last_token":43.0,"end":43.4},
 "itl_ms":8.2,"first_chunk":"assumed","max_gap_ms":30.0,"stalls":1,"chunk_gaps_ms":[1.8,1.0,30.0],
 "service_time_ms":43.0,"response_time_ms":45.25,
@@ -385,7 +407,7 @@ mod tests {
 "api":"chat","cache":"cold","connection":"pooled","length":null,"reused":null,"replaced_connection":false,"refused_reason":"in_flight",
 "trace_id":"0123456789abcdef0123456789abcdef","span_id":"00f067aa0ba902c9","request_id":"tokencanary-0123456789abcdef0123456789abcdef","clock":"user","merged_chunks":0,"notes":[],"lagged":false,
 "intended_unix_ns":1795953601000000000,"start_unix_ns":null,
-"waits_ms":{"slot":null,"schedule_lag":null,"read_lag":null},"phases_ms":{"dns":null,"connect":null,"tls":null},
+"waits_ms":{"slot":null,"schedule_lag":null,"read_lag":null},"phases_ms":{"dns":null,"connect":null,"tls":null},"tcp":null,
 "times_ms":{"sent":null,"headers":null,"first_byte":null,"first_event":null,"ttft":null,"ttfo":null,"last_token":null,"end":null},
 "itl_ms":null,"first_chunk":null,"max_gap_ms":null,"stalls":null,"chunk_gaps_ms":[],
 "service_time_ms":null,"response_time_ms":null,
@@ -404,7 +426,7 @@ mod tests {
 "api":"chat","cache":"cold","connection":"new","length":"exact","reused":false,"replaced_connection":false,"refused_reason":null,
 "trace_id":"0123456789abcdef0123456789abcdef","span_id":"00f067aa0ba902ca","request_id":"tokencanary-0123456789abcdef0123456789abcdef","clock":"user","merged_chunks":0,"notes":[],"lagged":false,
 "intended_unix_ns":1795953601000000000,"start_unix_ns":1795953601000060000,
-"waits_ms":{"slot":0.0,"schedule_lag":0.06,"read_lag":null},"phases_ms":{"dns":0.5,"connect":null,"tls":null},
+"waits_ms":{"slot":0.0,"schedule_lag":0.06,"read_lag":null},"phases_ms":{"dns":0.5,"connect":null,"tls":null},"tcp":null,
 "times_ms":{"sent":null,"headers":null,"first_byte":null,"first_event":null,"ttft":null,"ttfo":null,"last_token":null,"end":0.9},
 "itl_ms":null,"first_chunk":null,"max_gap_ms":null,"stalls":null,"chunk_gaps_ms":[],
 "service_time_ms":null,"response_time_ms":null,
@@ -423,7 +445,7 @@ mod tests {
 "api":"chat","cache":"cold","connection":"pooled","length":"exact","reused":false,"replaced_connection":false,"refused_reason":null,
 "trace_id":"0123456789abcdef0123456789abcdef","span_id":"00f067aa0ba902cb","request_id":"tokencanary-0123456789abcdef0123456789abcdef","clock":"user","merged_chunks":0,"notes":[],"lagged":false,
 "intended_unix_ns":1795953601000000000,"start_unix_ns":1795953601000000000,
-"waits_ms":{"slot":0.0,"schedule_lag":0.0,"read_lag":null},"phases_ms":{"dns":0.5,"connect":0.25,"tls":null},
+"waits_ms":{"slot":0.0,"schedule_lag":0.0,"read_lag":null},"phases_ms":{"dns":0.5,"connect":0.25,"tls":null},"tcp":null,
 "times_ms":{"sent":0.81,"headers":320.0,"first_byte":320.0,"first_event":null,"ttft":null,"ttfo":null,"last_token":320.1,"end":320.1},
 "itl_ms":null,"first_chunk":null,"max_gap_ms":null,"stalls":null,"chunk_gaps_ms":[],
 "service_time_ms":320.1,"response_time_ms":320.1,

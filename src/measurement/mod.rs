@@ -30,8 +30,8 @@ pub use outcome::{Outcome, RefusedReason};
 pub use phase::{Phase, PhaseKind};
 pub use plain::{plain, plain_lines, screen};
 pub use record::{
-    Choices, ClockSource, FirstChunk, Link, LinkKind, RequestError, RequestRecord, Timeline,
-    TokenCounts, TokenSource, TraceIds,
+    Choices, ClockSource, FirstChunk, Link, LinkKind, RequestError, RequestRecord, TcpFacts,
+    Timeline, TokenCounts, TokenSource, TraceIds,
 };
 pub use sample::{Observed, Sample, ServerState, StateAt};
 pub use slo::{Judged, Slo, SloLimit, SloMetric};

@@ -66,6 +66,18 @@ impl LinkKind {
     }
 }
 
+/// What the kernel knew of a request's TCP connection when it ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TcpFacts {
+    /// Smoothed round trip time.
+    pub rtt: Duration,
+    /// Its mean deviation.
+    pub rtt_deviation: Duration,
+    /// Segments that we had to send again since the request before it on the same connection;
+    /// `None` if the kernel was not asked then.
+    pub retransmits: Option<u32>,
+}
+
 /// Instants of one request, in the order in which they happen. What was not reached is `None`.
 ///
 /// For a refused arrival everything from `start` on is `None`.
@@ -287,6 +299,8 @@ pub struct RequestRecord {
     pub timeline: Timeline,
     /// Whether the connection had carried a request before; `None` if none was chosen.
     pub reused: Option<bool>,
+    /// What the kernel knew of the connection at the end; `None` if it was not asked.
+    pub tcp: Option<TcpFacts>,
     /// Whether a pooled connection turned out to be closed by the server and was replaced by a
     /// new one: the time that took is part of all times from start.
     pub replaced_connection: bool,
@@ -339,6 +353,7 @@ impl RequestRecord {
             link: None,
             timeline: Timeline::due(intended),
             reused: None,
+            tcp: None,
             replaced_connection: false,
             tokens: TokenCounts::default(),
             chunks: Chunks::default(),

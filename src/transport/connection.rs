@@ -15,6 +15,7 @@ use hyper::client::conn::TrySendError;
 use hyper::{Request, Response};
 
 use super::body::FramingError;
+use super::diagnosis::{Ends, tcp_info_now};
 use super::http1::Http1;
 use super::http2::Http2;
 use super::{Marks, ReadMark, Spoken, Wire, tls};
@@ -26,6 +27,10 @@ pub struct Connection {
     http: Http,
     marks: Arc<Marks>,
     exchanges: u32,
+    /// Its ends, if it is one of TCP.
+    ends: Option<Ends>,
+    /// At the end of which exchange the kernel was asked about it, and what had been sent again by then.
+    told: (u32, u32),
     /// When it was opened.
     pub(super) since: MonoTime,
     /// How long the server keeps it open unused, where it said so.
@@ -36,6 +41,18 @@ pub struct Connection {
 enum Http {
     One(Http1),
     Two(Http2),
+}
+
+/// What the kernel knows of a connection of TCP at the end of an exchange.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TcpReport {
+    /// Smoothed round trip time.
+    pub rtt: Duration,
+    /// Its mean deviation.
+    pub rtt_deviation: Duration,
+    /// Segments that we had to send again since the exchange before this one ended; `None` if the
+    /// kernel was not asked then.
+    pub retransmits: Option<u32>,
 }
 
 /// Why a request got no response.
@@ -88,9 +105,10 @@ impl Connection {
     /// Starts HTTP/1.1 on `wire`.
     #[must_use]
     pub fn start(wire: Wire, anchor: TimeAnchor) -> Self {
+        let ends = wire.ends();
         let bytes = wire.stamped(anchor);
         let marks = Arc::clone(bytes.marks());
-        Self::new(Http::One(Http1::new(bytes, anchor)), marks, anchor)
+        Self::new(Http::One(Http1::new(bytes, anchor)), (marks, ends), anchor)
     }
 
     /// Starts HTTP/2 on `wire`, which the server is known to speak. The task that drives the
@@ -100,17 +118,20 @@ impl Connection {
     ///
     /// If the stream is closed at once.
     pub async fn start_http2(wire: Wire, anchor: TimeAnchor) -> hyper::Result<Self> {
+        let ends = wire.ends();
         let bytes = wire.stamped(anchor);
         let marks = Arc::clone(bytes.marks());
         let http = Http2::start(bytes, anchor).await?;
-        Ok(Self::new(Http::Two(http), marks, anchor))
+        Ok(Self::new(Http::Two(http), (marks, ends), anchor))
     }
 
-    fn new(http: Http, marks: Arc<Marks>, anchor: TimeAnchor) -> Self {
+    fn new(http: Http, (marks, ends): (Arc<Marks>, Option<Ends>), anchor: TimeAnchor) -> Self {
         Self {
             http,
             marks,
             exchanges: 0,
+            ends,
+            told: (0, 0),
             since: anchor.now(),
             idle_limit: None,
         }
@@ -126,6 +147,20 @@ impl Connection {
     #[must_use]
     pub const fn is_reused(&self) -> bool {
         self.exchanges > 1
+    }
+
+    /// What the kernel knows of it, at the end of an exchange; `None` if it is no connection of
+    /// TCP, or the kernel was asked just now, or does not say.
+    pub fn tcp_report(&mut self, now: MonoTime) -> Option<TcpReport> {
+        let info = tcp_info_now(self.ends?, now)?;
+        let (exchange, retransmits) = self.told;
+        self.told = (self.exchanges, info.retransmits);
+        let since = info.retransmits.checked_sub(retransmits);
+        Some(TcpReport {
+            rtt: info.rtt,
+            rtt_deviation: info.rtt_deviation,
+            retransmits: since.filter(|_| exchange + 1 == self.exchanges),
+        })
     }
 
     /// Waits until a request can be written. False if the connection is closed, or its last

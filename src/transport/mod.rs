@@ -11,6 +11,7 @@
 
 mod body;
 mod connection;
+mod diagnosis;
 mod endpoint;
 pub mod fetch;
 mod head;
@@ -32,7 +33,7 @@ mod tls;
 mod wire;
 
 pub use body::FramingError;
-pub use connection::{BodyError, Connection, SendFailure, Taken, with_source};
+pub use connection::{BodyError, Connection, SendFailure, Taken, TcpReport, with_source};
 pub use endpoint::{Endpoint, EndpointError};
 pub use marks::{Marks, ReadMark, StampClock};
 pub use open::TcpConnect;

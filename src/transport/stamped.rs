@@ -53,6 +53,14 @@ struct Received {
 }
 
 impl Stamped {
+    /// The connection below, if it is one of TCP.
+    pub(super) const fn tcp(&self) -> Option<&TcpStream> {
+        match &self.raw {
+            Raw::Tcp(stream) => Some(stream),
+            Raw::Unix(_) | Raw::Pipe(_) => None,
+        }
+    }
+
     pub(super) fn new(raw: Raw, anchor: TimeAnchor) -> Self {
         #[cfg(target_os = "linux")]
         if let Raw::Tcp(stream) = &raw {

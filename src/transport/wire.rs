@@ -5,6 +5,7 @@
 
 use std::cell::RefCell;
 use std::io;
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
@@ -38,6 +39,16 @@ pub enum Wire {
 }
 
 impl Wire {
+    /// Both ends, if it is a connection of TCP.
+    pub(super) fn ends(&self) -> Option<(SocketAddr, SocketAddr)> {
+        let stream = match self {
+            Self::Tcp(stream) => stream,
+            Self::Tls(stream) => stream.get_ref().0.tcp()?,
+            Self::Unix(_) | Self::Pipe(_) => return None,
+        };
+        Some((stream.local_addr().ok()?, stream.peer_addr().ok()?))
+    }
+
     /// The stamped stream of its bytes.
     pub(super) fn stamped(self, anchor: TimeAnchor) -> Bytes {
         match self {

@@ -61,6 +61,12 @@ pub fn to_span(observed: &Observed, wall: &WallAnchor, rules: &SpanRules) -> Spa
     }
     attributes.timing(record, &stalls);
     attributes.servers(observed);
+    if let Some(tcp) = record.tcp {
+        attributes.seconds("tokencanary.tcp.rtt", Some(tcp.rtt));
+        if let Some(again) = tcp.retransmits {
+            attributes.put("tokencanary.tcp.retransmits", i64::from(again));
+        }
+    }
     if let Some(states) = observed.gpu.as_deref() {
         attributes.gpus(states);
     }

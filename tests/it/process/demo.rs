@@ -80,6 +80,8 @@ async fn assert_whole(demo: &mut Program, metrics: &str) {
             .iter()
             .map(|metric| metric.prometheus)
             .filter(|name| !WITHOUT_SERIES.contains(name) && !has(name))
+            // Not every machine has control groups of version 2, or a limit in them.
+            .filter(|name| !name.starts_with("tokencanary_cgroup_"))
             .collect();
         Some(missing)
     };

@@ -92,6 +92,19 @@ async fn each_record_has_the_gpus_of_its_target_and_no_others() {
         assert!((0.0..=300.0).contains(&age), "{instant}: {last}");
     }
     assert!(last["gpu"]["intended"]["energy_j"].as_f64() > Some(0.0));
+    // The connection of each is known too: the kernel is asked when a request has ended.
+    let of_tcp = |record: &&Value| !record["tcp"].is_null();
+    let known: Vec<&Value> = records.iter().filter(of_tcp).collect();
+    assert!(known.len() > records.len() / 2, "{last}");
+    for record in known {
+        let rtt = record["tcp"]["rtt_ms"].as_f64().expect("a time");
+        assert!(rtt > 0.0 && rtt < 1_000.0, "{record}");
+        assert_eq!(
+            record["tcp"]["retransmits"].as_u64().unwrap_or(0),
+            0,
+            "{record}"
+        );
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

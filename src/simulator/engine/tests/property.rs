@@ -88,12 +88,29 @@ fn family_prompt(family: u64, tokens: u64) -> Vec<u64> {
         .collect()
 }
 
+/// Something that is so for a while.
+fn condition() -> impl Strategy<Value = Condition> {
+    let kind = prop_oneof![
+        (0.05..1.0_f64).prop_map(|share| ConditionKind::SmallKv { share }),
+        Just(ConditionKind::NoPrefixCache),
+        (0.5..4.0_f64).prop_map(|factor| ConditionKind::HostStall { factor }),
+        (0.5..4.0_f64).prop_map(|factor| ConditionKind::DecodeBandwidth { factor }),
+        (1..100_u32).prop_map(|xid| ConditionKind::GpuError { xid }),
+    ];
+    (0..900_u64, 0..600_u64, kind).prop_map(|(from, lasts, kind)| Condition {
+        kind,
+        from: at(from),
+        until: at(from + lasts),
+    })
+}
+
 proptest! {
     #[test]
     fn a_small_cache_delays_jobs_and_loses_nothing(
         (kv_blocks, block_tokens, slots, caching) in (8..30_u32, 4..9_u32, 1..8_usize, any::<bool>()),
         jobs in prop::collection::vec((0..60_u64, 0..4_u64, 0..24_u64, 1..9_u32), 1..60),
         leaves in prop::collection::vec(0..60_u64, 0..6),
+        conditions in prop::collection::vec(condition(), 0..5),
     ) {
         let mut engine = Engine::new(
             Profile {
@@ -106,6 +123,9 @@ proptest! {
             },
             3,
         );
+        for condition in conditions {
+            engine.impose(condition);
+        }
         let (mut now, mut all) = (0, Vec::new());
         for (id, (wait, family, tokens, output)) in (0..).zip(&jobs) {
             now += wait % 30;
@@ -140,5 +160,10 @@ proptest! {
         let stats = engine.stats();
         prop_assert!(stats.prefix_hits <= stats.prefix_queries);
         prop_assert!(caching || stats.prefix_hits == 0);
+        prop_assert_eq!((*engine.machine(), engine.kv_blocks()), (Machine::HEALTHY, kv_blocks));
+        let sums = engine.sums();
+        prop_assert!((sums.elapsed - 1_000.0).abs() < 1e-6);
+        prop_assert!(sums.busy_others <= sums.busy + 1e-9 && sums.busy <= sums.elapsed);
+        prop_assert!(sums.prefill <= sums.busy + 1e-9);
     }
 }
