@@ -39,8 +39,8 @@ pub struct Evidence {
     pub client: ClientSide,
     /// What the server says of itself.
     pub server: ServerSide,
-    /// The GPUs that serve the target.
-    pub gpus: Vec<GpuSide>,
+    /// The GPUs that serve the target, all together.
+    pub gpu: GpuSide,
     /// The machine that the server runs on.
     pub host: HostSide,
     /// Ourselves.
@@ -115,22 +115,24 @@ pub struct ServerSide {
     pub outside: Option<Estimate>,
 }
 
-/// One GPU, or one instance of a divided one.
-#[derive(Debug, Clone, Default, PartialEq)]
+/// The GPUs of one target.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct GpuSide {
-    /// How it is called in the exporter's labels.
-    pub name: String,
-    /// Share of time it did anything, 0 to 1.
+    /// Share of time in which any kernel ran, on average, 0 to 1.
     pub busy: Option<f64>,
-    /// Share of its memory in use, 0 to 1.
+    /// How much busier the busiest is than the least busy: a share of time.
+    pub busy_apart: Option<f64>,
+    /// Share of memory in use of the fullest, 0 to 1.
     pub memory: Option<f64>,
-    /// Clock of its processors, hertz.
+    /// How much fuller the fullest is than the emptiest: a share of memory.
+    pub memory_apart: Option<f64>,
+    /// Clock of the slowest, hertz.
     pub clock: Option<f64>,
-    /// Share of time in which its clocks were held down for heat, power brake or hardware.
+    /// Share of time in which the clocks of any were held down for heat, power brake or hardware.
     pub throttled: Option<f64>,
-    /// An XID that was not there before.
+    /// An error that was not there before.
     pub xid: Option<u32>,
-    /// Share of time its memory was read or written.
+    /// Share of cycles in which memory moved data.
     pub memory_active: Option<f64>,
 }
 

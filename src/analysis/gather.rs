@@ -34,6 +34,8 @@ struct Seen {
     tokens: Option<f64>,
     /// Input tokens, and those of them that came from the server's cache.
     cached: Option<(f64, f64)>,
+    /// Round trip time of its connection, and segments that were sent again.
+    tcp: Option<(f64, Option<f64>)>,
 }
 
 /// The last requests of one stream, by the instant at which each ended.
@@ -79,6 +81,9 @@ impl ClientLog {
             lag: seconds(record.own_lag()),
             tokens: input.zip(output).map(|(input, output)| input + output),
             cached: input.zip(record.tokens.cached.map(f64::from)),
+            tcp: record
+                .tcp
+                .map(|tcp| (tcp.rtt.as_secs_f64(), tcp.retransmits.map(f64::from))),
         });
     }
 
@@ -115,6 +120,8 @@ impl ClientLog {
             itl: spread(&seen, |seen| seen.itl),
             tokens: mean(&seen, |seen| seen.tokens),
             cached: (input > 0.0).then(|| cached / input),
+            rtt: spread(&seen, |seen| Some(seen.tcp?.0)).map(|rtt| rtt.p50),
+            retransmits: mean(&seen, |seen| seen.tcp?.1),
             limits: self.limits(),
             ..ClientSide::default()
         };
@@ -191,6 +198,7 @@ impl ClientLog {
             lag: None,
             tokens: None,
             cached: None,
+            tcp: None,
         };
         self.push(seen);
     }
@@ -211,6 +219,7 @@ mod tests {
             lag: Some(0.001),
             tokens: Some(100.0),
             cached: Some((80.0, 20.0)),
+            tcp: Some((0.001, Some(0.0))),
         }
     }
 
@@ -233,6 +242,7 @@ mod tests {
         assert_eq!(client.itl, None);
         assert_eq!(client.tokens, Some(100.0));
         assert_eq!(client.cached, Some(0.25));
+        assert_eq!((client.rtt, client.retransmits), (Some(0.001), Some(0.0)));
         assert_eq!(own.lagged, Some(0.0));
         let (nothing, own) = log.window(at(50), at(60));
         assert_eq!(nothing.requests, 0);

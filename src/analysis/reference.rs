@@ -43,9 +43,7 @@ impl Reference {
         client.rtt = self.number(|one| one.client.rtt);
         client.retransmits = self.number(|one| one.client.retransmits);
         self.server(&mut all);
-        for gpu in &mut all.gpus {
-            self.gpu(gpu);
-        }
+        all.gpu = self.gpu();
         all.host.cpu = self.number(|one| one.host.cpu);
         all.host.throttled = self.number(|one| one.host.throttled);
         all.host.pressure = self.number(|one| one.host.pressure);
@@ -77,17 +75,18 @@ impl Reference {
             .map(|(value, error)| Estimate { value, error });
     }
 
-    fn gpu(&self, gpu: &mut GpuSide) {
-        let name = gpu.name.clone();
-        let number = |of: fn(&GpuSide) -> Option<f64>| {
-            self.number(|one| of(one.gpus.iter().find(|known| known.name == name)?))
-        };
-        gpu.busy = number(|gpu| gpu.busy);
-        gpu.memory = number(|gpu| gpu.memory);
-        gpu.clock = number(|gpu| gpu.clock);
-        gpu.throttled = number(|gpu| gpu.throttled);
-        gpu.memory_active = number(|gpu| gpu.memory_active);
-        gpu.xid = None;
+    fn gpu(&self) -> GpuSide {
+        GpuSide {
+            busy: self.number(|one| one.gpu.busy),
+            busy_apart: self.number(|one| one.gpu.busy_apart),
+            memory: self.number(|one| one.gpu.memory),
+            memory_apart: self.number(|one| one.gpu.memory_apart),
+            clock: self.number(|one| one.gpu.clock),
+            throttled: self.number(|one| one.gpu.throttled),
+            // An error is news once.
+            xid: None,
+            memory_active: self.number(|one| one.gpu.memory_active),
+        }
     }
 
     fn number(&self, of: impl Fn(&Evidence) -> Option<f64>) -> Option<f64> {

@@ -1,6 +1,7 @@
-//! What the pages of a server come to as evidence.
+//! What the pages of a server and of its GPUs come to as evidence.
 
-use super::evidence::{Build, Estimate, Gauge, ServerSide, Spread};
+use super::evidence::{Build, Estimate, Gauge, GpuSide, ServerSide, Spread};
+use crate::aggregate::GpuWindow;
 use crate::aggregate::server::{GaugeWindow, HistogramWindow, ServerWindow};
 use crate::measurement::server::{CounterRole, GaugeRole, HistogramRole, ServerInfo};
 
@@ -56,6 +57,21 @@ fn spread(taken_in: &HistogramWindow) -> Option<Spread> {
         p50: at(0.5).unwrap_or(mean),
         p95: at(0.95).unwrap_or(mean),
     })
+}
+
+impl From<&GpuWindow> for GpuSide {
+    fn from(window: &GpuWindow) -> Self {
+        Self {
+            busy: window.utilization,
+            busy_apart: window.utilization_imbalance,
+            memory: window.memory_max,
+            memory_apart: window.memory_imbalance,
+            clock: window.sm_clock_hz,
+            throttled: window.throttled,
+            xid: window.new_xid,
+            memory_active: window.dram_active,
+        }
+    }
 }
 
 impl From<&ServerInfo> for Build {

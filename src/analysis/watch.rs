@@ -36,7 +36,7 @@ pub struct Surroundings {
     /// The server.
     pub server: ServerSide,
     /// Its GPUs.
-    pub gpus: Vec<GpuSide>,
+    pub gpu: GpuSide,
     /// Its host.
     pub host: HostSide,
     /// Its release.
@@ -184,7 +184,7 @@ impl Watch {
             let mut evidence = self.evidence(target, position, (from, now));
             let known = around(target, from, now);
             evidence.server = known.server;
-            evidence.gpus = known.gpus;
+            evidence.gpu = known.gpu;
             evidence.host = known.host;
             evidence.build = known.build;
             evidence.own.pressure = known.own_pressure;

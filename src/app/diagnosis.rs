@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::aggregate::Live;
-use crate::analysis::{Build, Change, Diagnosis, Fact, ServerSide, Surroundings, Watch};
+use crate::analysis::{Build, Change, Diagnosis, Fact, GpuSide, ServerSide, Surroundings, Watch};
 use crate::clock::MonoTime;
 use crate::control::Slots;
 use crate::export::otlp::{Event, Events};
@@ -83,12 +83,17 @@ fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// What is known of a target between two instants.
 fn surroundings(live: &Live, target: usize, span: (MonoTime, MonoTime)) -> Surroundings {
-    let Some(window) = live.server(target, span) else {
-        return Surroundings::default();
-    };
+    let server = live.server(target, span);
+    let gpus = live.gpus().get(target).and_then(Option::as_ref);
+    let (from, to) = span;
     Surroundings {
-        server: ServerSide::from(&window),
-        build: Build::from(&window.info),
+        server: server.as_ref().map(ServerSide::from).unwrap_or_default(),
+        build: server
+            .map(|window| Build::from(&window.info))
+            .unwrap_or_default(),
+        gpu: gpus
+            .map(|gpus| GpuSide::from(&gpus.window(from, to)))
+            .unwrap_or_default(),
         ..Surroundings::default()
     }
 }

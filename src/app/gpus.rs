@@ -68,6 +68,11 @@ impl GpuReading {
         })
     }
 
+    /// Where readings go.
+    pub(super) fn samples(&self) -> mpsc::Sender<GpuSample> {
+        self.samples.0.clone()
+    }
+
     /// Starts reading; gives where the readings come out.
     pub(super) fn start(self, (on, stop): (&Handle, &Stop)) -> mpsc::Receiver<GpuSample> {
         let (samples, samples_in) = self.samples;

@@ -58,7 +58,7 @@ use crate::clock::TimeAnchor;
 use crate::config::Config;
 use crate::control::Slots;
 use crate::measurement::server::Scrape;
-use crate::measurement::{RequestRecord, Stream};
+use crate::measurement::{GpuSample, RequestRecord, Stream};
 use crate::scrape::Poll;
 use crate::telemetry::SelfMetrics;
 use crate::transport::{Connect, TcpConnect};
@@ -155,6 +155,12 @@ impl App {
     pub fn watch(&self) -> Arc<Mutex<Watch>> {
         Arc::clone(&self.join.diagnosing.watch)
     }
+    /// Takes what is said of GPUs, for whoever reads it in another way.
+    #[must_use]
+    pub fn gpu_samples(&self) -> mpsc::Sender<GpuSample> {
+        self.gpus.samples()
+    }
+
     /// Takes what servers' pages say, for whoever reads them in another way.
     #[must_use]
     pub fn scrapes(&self) -> mpsc::Sender<Scrape> {

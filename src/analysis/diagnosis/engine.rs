@@ -111,12 +111,7 @@ pub(super) fn no_room_for_cache(view: &View) -> Option<Diagnosis> {
     if !is_short_of_cache(view)? || !has_little_room(view)? {
         return None;
     }
-    let memory = |evidence: &Evidence| {
-        let used = evidence.gpus.iter().filter_map(|gpu| gpu.memory);
-        used.fold(None, |most: Option<f64>, used| {
-            Some(most.map_or(used, |most| most.max(used)))
-        })
-    };
+    let memory = |evidence: &Evidence| evidence.gpu.memory;
     Case::open(Cause::NoRoomForCache, view.is_ill())?
         .with(view.fact(("requests that fit", Unit::Count), fitting))
         .with(view.fact(KV_USAGE, kv_usage))
@@ -206,10 +201,7 @@ pub(super) fn decode_bound(view: &View) -> Option<Diagnosis> {
         return None;
     }
     let step = |evidence: &Evidence| Some(evidence.server.itl?.p50);
-    let memory = |evidence: &Evidence| {
-        let read = evidence.gpus.iter().filter_map(|gpu| gpu.memory_active);
-        read.reduce(f64::max)
-    };
+    let memory = |evidence: &Evidence| evidence.gpu.memory_active;
     Case::open(Cause::DecodeBound, view.tokens_are_slow())?
         .with(view.fact(
             ("time between tokens, median of the server", Unit::Seconds),
@@ -256,8 +248,8 @@ pub(super) fn slow_alone(view: &View) -> Option<Diagnosis> {
             }),
         )
         .and(
-            View::busy(view.now).map(|busy| busy >= 0.5),
-            view.fact(("GPU busy", Unit::Share), View::busy),
+            view.now.gpu.busy.map(|busy| busy >= 0.5),
+            view.fact(("GPU busy", Unit::Share), |e| e.gpu.busy),
         )
         .close()
         .into()

@@ -144,13 +144,6 @@ impl<'e> View<'e> {
         Some(mean >= FULL || max >= 0.98)
     }
 
-    /// How busy its GPUs are on average; `None` if that is not known of any.
-    pub(super) fn busy(evidence: &Evidence) -> Option<f64> {
-        let known: Vec<f64> = evidence.gpus.iter().filter_map(|gpu| gpu.busy).collect();
-        #[expect(clippy::cast_precision_loss, reason = "a few GPUs")]
-        (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64)
-    }
-
     /// Whether the engine itself, by its own histograms, got slower.
     pub(super) fn server_is_slower(&self) -> Option<bool> {
         let first = self.is_slower(|evidence| evidence.server.ttft);

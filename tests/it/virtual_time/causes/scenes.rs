@@ -145,15 +145,8 @@ fn narrow() -> Profile {
     }
 }
 
-/// Every provocation, and a near miss of each.
-pub(super) fn scenes() -> Vec<Scene> {
-    let mut all = inside();
-    all.extend(around());
-    all
-}
-
-/// In the engine.
-fn inside() -> Vec<Scene> {
+/// What is wrong in the engine, and a near miss of each.
+pub(super) fn inside() -> Vec<Scene> {
     let none = FaultKind::SlowPrefill { factor: 1.0 };
     let long = load(4.0, 1000, 200);
     let growing = load(6.0, 50, 400);
@@ -197,10 +190,18 @@ fn inside() -> Vec<Scene> {
     ]
 }
 
-/// Around it.
-fn around() -> Vec<Scene> {
+/// What is wrong around it, and a near miss of each.
+pub(super) fn around() -> Vec<Scene> {
     let ms = Duration::from_millis;
+    let users = load(3.0, 200, 60);
     vec![
+        Scene::of(Cause::GpuThrottled, FaultKind::Throttle { factor: 1.6 }).always(users.clone()),
+        Scene::near("a little throttled", FaultKind::Throttle { factor: 1.03 })
+            .always(users.clone()),
+        Scene::of(Cause::GpuError, FaultKind::Xid { code: 79 }).always(users.clone()),
+        Scene::of(Cause::GpuImbalance, FaultKind::GpuFull { factor: 1.8 }).always(users.clone()),
+        Scene::of(Cause::HostBound, FaultKind::HostStall { factor: 3.0 }).always(users.clone()),
+        Scene::near("a little late host", FaultKind::HostStall { factor: 1.05 }).always(users),
         Scene::of(Cause::Network, FaultKind::GatewayDelay { delay: ms(200) }),
         Scene::near("a short way", FaultKind::GatewayDelay { delay: ms(5) }),
         Scene::of(Cause::BufferingProxy, FaultKind::Buffer),
