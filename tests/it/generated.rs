@@ -165,6 +165,23 @@ fn both_forms_of_the_rules_have_the_same_names() {
 }
 
 #[test]
+fn the_pictures_show_every_panel() {
+    for board in boards() {
+        let file = root().join(format!("docs/pictures/board-{}.svg", board.name));
+        let picture = fs::read_to_string(&file).unwrap_or_default();
+        for panel in board.json["panels"].as_array().expect("a list") {
+            let title = panel["title"].as_str().expect("a title");
+            let shown = format!(">{}<", title.replace('&', "&amp;"));
+            assert!(
+                picture.contains(&shown),
+                "{}: no `{title}`; `tests/pictures` draws it anew",
+                file.display()
+            );
+        }
+    }
+}
+
+#[test]
 fn every_metric_has_a_panel_a_rule_or_a_reason() {
     let page = fs::read_to_string(root().join("docs/boards.md")).expect("the page is there");
     let (_, reasons) = page
