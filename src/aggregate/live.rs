@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::exemplars::ExportedSpan;
-use super::slo::ExactBounds;
+use super::slo::{ExactBounds, SloTotals};
 use super::totals::Totals;
 use super::window::{KEPT, Window, Windows};
 use crate::clock::MonoTime;
@@ -51,7 +51,7 @@ impl StreamLive {
             stream,
             rules,
             totals: Totals::new(rules.slo, bounds),
-            windows: SPANS.map(|span| Windows::new(span, rules.total)),
+            windows: SPANS.map(|span| Windows::new(span, rules.total, rules.slo)),
         }
     }
 
@@ -83,13 +83,23 @@ impl StreamLive {
     /// long enough.
     #[must_use]
     pub fn recent(&self, span: Duration) -> Window {
+        self.kept_for(span).recent(span)
+    }
+
+    /// How many were good in the closed windows of the last `span`, as [`Self::recent`].
+    #[must_use]
+    pub fn recent_slo(&self, span: Duration) -> SloTotals {
+        self.kept_for(span).recent_slo(span)
+    }
+
+    /// The shortest windows that reach back so far, or the longest.
+    fn kept_for(&self, span: Duration) -> &Windows {
         let kept = u32::try_from(KEPT).unwrap_or(u32::MAX);
         let [.., longest] = &self.windows;
         self.windows
             .iter()
             .find(|windows| windows.span() * kept >= span)
             .unwrap_or(longest)
-            .recent(span)
     }
 }
 

@@ -43,7 +43,7 @@ pub use measure::{Measure, Reading};
 pub use phases::{PhaseSummary, Phases};
 pub use rank::Quantile;
 pub use reach::Reach;
-pub use slo::{ExactBounds, SloTotals};
+pub use slo::{ExactBounds, SloTotals, Standing};
 pub use stats::Stats;
 pub use summary::{Summary, SummaryBuilder};
 pub use totals::Totals;

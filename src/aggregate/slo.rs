@@ -4,8 +4,10 @@
 //! latency is missing is an event that was not good.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::measure::Measure;
+use super::rank;
 use crate::measurement::{RequestRecord, Slo, SloMetric};
 
 /// Label of the requests that were answered.
@@ -13,29 +15,19 @@ pub const SUCCESS: &str = "success";
 /// Label of the requests that hold every limit: goodput.
 pub const ALL: &str = "all";
 
-/// Good requests of one stream since the start, by objective.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct SloTotals {
-    slo: Slo,
+/// How many requests there were, and how many of them were good.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct SloCounts {
     events: u64,
     ok: u64,
     good: u64,
     holding: [u64; SloMetric::ALL.len()],
 }
 
-impl SloTotals {
-    /// Nothing observed yet of a stream that is held to `slo`.
-    #[must_use]
-    pub fn new(slo: Slo) -> Self {
-        Self {
-            slo,
-            ..Self::default()
-        }
-    }
-
-    /// Adds one record.
-    pub fn observe(&mut self, record: &RequestRecord) {
-        let Some(judged) = self.slo.judge(record) else {
+impl SloCounts {
+    /// Adds one record, held to `slo`.
+    pub fn observe(&mut self, slo: &Slo, record: &RequestRecord) {
+        let Some(judged) = slo.judge(record) else {
             return;
         };
         self.events += 1;
@@ -44,6 +36,74 @@ impl SloTotals {
         for (metric, count) in SloMetric::ALL.into_iter().zip(&mut self.holding) {
             *count += u64::from(judged.holds(metric));
         }
+    }
+
+    /// Adds all that `other` counted.
+    pub fn merge(&mut self, other: &Self) {
+        self.events += other.events;
+        self.ok += other.ok;
+        self.good += other.good;
+        for (mine, theirs) in self.holding.iter_mut().zip(other.holding) {
+            *mine += theirs;
+        }
+    }
+}
+
+/// Good requests of one stream in a span of time, by objective.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct SloTotals {
+    slo: Slo,
+    counts: SloCounts,
+}
+
+/// How a stream stands with one objective.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Standing {
+    /// The limit by its name, [`SUCCESS`] or [`ALL`].
+    pub name: &'static str,
+    /// The most that the latency may be.
+    pub limit: Option<Duration>,
+    /// Share of requests that is to be good.
+    pub objective: Option<f64>,
+    /// Requests that were good.
+    pub good: u64,
+    /// Requests that count for or against the server.
+    pub events: u64,
+}
+
+impl Standing {
+    /// Good requests as a share of those that count; `None` if none does.
+    #[must_use]
+    pub fn share(&self) -> Option<f64> {
+        (self.events > 0).then(|| rank::count(self.good) / rank::count(self.events))
+    }
+
+    /// How many times faster than it may be the error budget is spent: the share of bad requests
+    /// as a multiple of the share that the objective allows.
+    #[must_use]
+    pub fn burn_rate(&self) -> Option<f64> {
+        let allowed = 1.0 - self.objective?;
+        let bad = rank::count(self.events.checked_sub(self.good)?);
+        (self.events > 0).then(|| bad / rank::count(self.events) / allowed)
+    }
+}
+
+impl SloTotals {
+    /// Nothing observed yet of a stream that is held to `slo`.
+    #[must_use]
+    pub fn new(slo: Slo) -> Self {
+        Self::of(slo, SloCounts::default())
+    }
+
+    /// What was counted of a stream that is held to `slo`.
+    #[must_use]
+    pub const fn of(slo: Slo, counts: SloCounts) -> Self {
+        Self { slo, counts }
+    }
+
+    /// Adds one record.
+    pub fn observe(&mut self, record: &RequestRecord) {
+        self.counts.observe(&self.slo, record);
     }
 
     /// What the stream is held to.
@@ -55,18 +115,35 @@ impl SloTotals {
     /// Requests that count for or against the server.
     #[must_use]
     pub const fn events(&self) -> u64 {
-        self.events
+        self.counts.events
     }
 
     /// Good requests by objective: each limit by its name, [`SUCCESS`] if it has an objective,
     /// and [`ALL`]. None for a stream that is held to nothing.
     pub fn good(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
-        let limits = self
-            .slo
-            .limits()
-            .map(|(metric, _)| (metric.name(), self.holding[metric as usize]));
-        let success = self.slo.success().map(|_| (SUCCESS, self.ok));
-        let all = (!self.slo.is_none()).then_some((ALL, self.good));
+        self.standings().map(|one| (one.name, one.good))
+    }
+
+    /// How the stream stands with each objective, in the order of [`Self::good`].
+    pub fn standings(&self) -> impl Iterator<Item = Standing> + '_ {
+        let counts = &self.counts;
+        let one = |name, objective, good| Standing {
+            name,
+            limit: None,
+            objective,
+            good,
+            events: counts.events,
+        };
+        let limits = self.slo.limits().map(move |(metric, limit)| {
+            let good = counts.holding[metric as usize];
+            Standing {
+                limit: Some(limit.at_most),
+                ..one(metric.name(), limit.objective, good)
+            }
+        });
+        let success = self.slo.success();
+        let success = success.map(|objective| one(SUCCESS, Some(objective), counts.ok));
+        let all = (!self.slo.is_none()).then(|| one(ALL, None, counts.good));
         limits.chain(success).chain(all)
     }
 }
@@ -114,8 +191,6 @@ const fn measures(metric: SloMetric) -> &'static [Measure] {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
     use crate::aggregate::fixture::{failed, ok, refused, stream};
     use crate::measurement::{Note, Observed, Outcome, RefusedReason, SloLimit};
@@ -223,6 +298,33 @@ mod tests {
             good(Slo::NONE, &[ok(&stream(0), 0, &[100])]),
             (1, Vec::new())
         );
+    }
+
+    #[test]
+    fn a_burn_rate_is_the_bad_share_by_what_is_allowed() {
+        let stream = stream(0);
+        let mut totals = SloTotals::new(SLO);
+        let standing = |totals: &SloTotals, name: &str| {
+            let mut standings = totals.standings();
+            standings
+                .find(|one| one.name == name)
+                .expect("it is wanted")
+        };
+        let none = standing(&totals, "ttft");
+        assert_eq!((none.share(), none.burn_rate()), (None, None));
+        for first in [100, 150, 200, 250] {
+            let record = ok(&stream, 0, &[first, first + 10]).record;
+            totals.observe(&record);
+        }
+        let ttft = standing(&totals, "ttft");
+        assert_eq!(ttft.limit, Some(Duration::from_millis(200)));
+        assert_eq!((ttft.good, ttft.events, ttft.share()), (3, 4, Some(0.75)));
+        // A quarter is bad, a twentieth may be.
+        assert!((ttft.burn_rate().expect("events") - 5.0).abs() < 1e-9);
+        let success = standing(&totals, SUCCESS);
+        assert_eq!((success.limit, success.burn_rate()), (None, Some(0.0)));
+        let all = standing(&totals, ALL);
+        assert_eq!((all.good, all.objective, all.burn_rate()), (3, None, None));
     }
 
     #[test]

@@ -10,8 +10,9 @@ use std::time::Duration;
 
 use super::histogram::Histogram;
 use super::measure::{Measure, Reading};
+use super::slo::{SloCounts, SloTotals};
 use crate::clock::MonoTime;
-use crate::measurement::{Observed, Outcome};
+use crate::measurement::{Observed, Outcome, Slo};
 
 /// Closed windows kept of each length.
 pub const KEPT: usize = 90;
@@ -35,6 +36,7 @@ pub struct Window {
     outcomes: [u64; Outcome::ALL.len()],
     failures: u64,
     lagged: u64,
+    slo: SloCounts,
     ttft: Histogram,
     itl: Histogram,
     response_time_or_failure: Histogram,
@@ -50,6 +52,7 @@ impl Window {
             outcomes: [0; Outcome::ALL.len()],
             failures: 0,
             lagged: 0,
+            slo: SloCounts::default(),
             ttft: Histogram::with_capacity(ROOM),
             itl: Histogram::with_capacity(ROOM),
             response_time_or_failure: Histogram::with_capacity(ROOM),
@@ -62,13 +65,15 @@ impl Window {
         self.outcomes = [0; Outcome::ALL.len()];
         self.failures = 0;
         self.lagged = 0;
+        self.slo = SloCounts::default();
         self.ttft.clear();
         self.itl.clear();
         self.response_time_or_failure.clear();
     }
 
-    fn observe(&mut self, observed: &Observed) {
+    fn observe(&mut self, observed: &Observed, slo: &Slo) {
         let record = &observed.record;
+        self.slo.observe(slo, record);
         self.outcomes[position(record.outcome)] += 1;
         self.failures += u64::from(record.is_failure());
         self.lagged += u64::from(record.is_lagged());
@@ -96,6 +101,7 @@ impl Window {
         }
         self.failures += other.failures;
         self.lagged += other.lagged;
+        self.slo.merge(&other.slo);
         self.ttft.merge(&other.ttft);
         self.itl.merge(&other.itl);
         self.response_time_or_failure
@@ -174,6 +180,7 @@ impl Window {
 #[derive(Debug, Clone)]
 pub struct Windows {
     span: Duration,
+    slo: Slo,
     deadline: Duration,
     /// Ascending by start, like `closed`.
     open: VecDeque<Window>,
@@ -187,11 +194,13 @@ pub struct Windows {
 }
 
 impl Windows {
-    /// No windows yet, each `span` long, for requests that last at most `total`.
+    /// No windows yet, each `span` long, for requests that last at most `total` and are held to
+    /// `slo`.
     #[must_use]
-    pub fn new(span: Duration, total: Duration) -> Self {
+    pub fn new(span: Duration, total: Duration, slo: Slo) -> Self {
         Self {
             span,
+            slo,
             deadline: total.saturating_mul(2).saturating_add(PATIENCE),
             open: VecDeque::with_capacity(4),
             closed: VecDeque::with_capacity(KEPT + 1),
@@ -227,7 +236,7 @@ impl Windows {
                 at
             }
         };
-        self.open[at].observe(observed);
+        self.open[at].observe(observed, &self.slo);
     }
 
     /// Closes what can be closed: every arrival intended before `settled` has been observed,
@@ -342,6 +351,17 @@ impl Windows {
             sum.merge(window);
         }
         sum
+    }
+
+    /// How many were good in the closed windows of the last `span`.
+    #[must_use]
+    pub fn recent_slo(&self, span: Duration) -> SloTotals {
+        let from = self.closed_until.minus(span);
+        let mut counts = SloCounts::default();
+        for window in self.closed.iter().filter(|window| window.start >= from) {
+            counts.merge(&window.slo);
+        }
+        SloTotals::of(self.slo, counts)
     }
 }
 

@@ -13,7 +13,7 @@ use crate::measurement::{Outcome, RefusedReason};
 const TEN: Duration = Duration::from_secs(10);
 
 fn windows() -> Windows {
-    Windows::new(TEN, RULES.total)
+    Windows::new(TEN, RULES.total, RULES.slo)
 }
 
 /// Starts of the closed windows in seconds, and how many records each holds.

@@ -10,13 +10,13 @@ use super::discover::{DiscoverError, served};
 use super::feed::{Feed, FileReader, Timing};
 use super::streams::{StreamPlan, loops, streams};
 use super::tokenizers::{load, load_all, measure, recount};
-use crate::aggregate::SampleRing;
+use crate::aggregate::{SampleRing, slo};
 use crate::client::{Call, Cancel, Client};
 use crate::clock::TimeAnchor;
 use crate::config::{Config, PromptFile};
 use crate::export::record::{RecordOptions, to_json_line};
 use crate::load::workload::{Measure, Prompt, Workload};
-use crate::measurement::{LengthMode, Observed, Outcome, RequestRecord, Sample, StallRule};
+use crate::measurement::{LengthMode, Observed, Outcome, RequestRecord, Sample, Slo, StallRule};
 use crate::telemetry::SelfMetrics;
 use crate::transport::Connect;
 
@@ -36,20 +36,52 @@ pub struct CheckedRequest {
     pub observed: Observed,
     /// The stall rule of its probe.
     pub stall: StallRule,
+    /// What its probe wants of it.
+    pub slo: Slo,
     /// Whether the server refused it for asking for an answer of exactly so many tokens: the same
     /// request without that was answered.
     pub refuses_length: bool,
 }
 
 impl CheckedRequest {
-    /// The record as one line of JSON, chunk gaps included.
+    /// The record as one line of JSON, chunk gaps included, and below `slo` how it stands with
+    /// each limit.
     #[must_use]
     pub fn json_line(&self, anchor: TimeAnchor) -> String {
         let options = RecordOptions {
             stall: self.stall,
             gaps: true,
         };
-        to_json_line(&self.observed, &anchor.wall(), options)
+        let line = to_json_line(&self.observed, &anchor.wall(), options);
+        match (line.strip_suffix('}'), self.standing()) {
+            (Some(open), Some(standing)) => format!("{open},\"slo\":{standing}}}"),
+            _ => line,
+        }
+    }
+
+    /// Whether each limit and all of it hold; `None` where nothing is wanted, or if the request
+    /// counts for nobody.
+    fn standing(&self) -> Option<serde_json::Value> {
+        let judged = self.slo.judge(&self.observed.record)?;
+        let mut standing = serde_json::Map::new();
+        for (metric, limit) in self.slo.limits() {
+            let held = serde_json::json!({
+                "limit_ms": limit.at_most.as_secs_f64() * 1e3,
+                "objective": limit.objective,
+                "good": judged.holds(metric),
+            });
+            standing.insert(metric.name().to_owned(), held);
+        }
+        if let Some(objective) = self.slo.success() {
+            let held = serde_json::json!({ "objective": objective, "good": judged.is_ok });
+            standing.insert(slo::SUCCESS.to_owned(), held);
+        }
+        if standing.is_empty() {
+            return None;
+        }
+        let all = serde_json::json!({ "good": judged.is_good });
+        standing.insert(slo::ALL.to_owned(), all);
+        Some(standing.into())
     }
 }
 
@@ -132,6 +164,7 @@ pub async fn check_target(
         requests.push(CheckedRequest {
             observed,
             stall: plan.probe.stall,
+            slo: plan.probe.slo,
             refuses_length,
         });
     }

@@ -11,7 +11,10 @@ use crate::app::{Checked, CheckedRequest, check_target, tcp};
 use crate::clock::TimeAnchor;
 use crate::config::{self, Config};
 use crate::measurement::Outcome;
-use crate::report::{Budget, Colour, PlanRow, hint, plan_table, waterfall};
+use crate::report::{
+    Budget, Colour, ObjectiveRow, PlanRow, hint, objectives_line, objectives_table, plan_table,
+    waterfall,
+};
 
 /// Targets that are asked at once: few enough not to be in each other's way.
 const AT_ONCE: usize = 4;
@@ -69,7 +72,11 @@ async fn check_all(config: &Config, output: Output) -> anyhow::Result<Exit> {
         for request in &checked.requests {
             match output {
                 Output::Text => {
-                    print(&waterfall(&request.observed, request.stall, colour()))?;
+                    let mut shown = waterfall(&request.observed, request.stall, colour());
+                    if let Some(line) = objectives_line(&request.observed.record, &request.slo) {
+                        shown.push_str(&line);
+                    }
+                    print(&shown)?;
                 }
                 Output::Json => print(&request.json_line(anchor))?,
             }
@@ -139,7 +146,7 @@ fn failure(at: &str, target: &str, request: &CheckedRequest) -> Option<String> {
     ))
 }
 
-/// Requests and tokens per day, against the budget.
+/// Requests and tokens per day, against the budget, and what is wanted of them.
 fn plan(config: &Config) -> String {
     let mut rows = Vec::new();
     for probe in &config.probes {
@@ -157,5 +164,20 @@ fn plan(config: &Config) -> String {
         requests_per_day: config.governor.requests_per_day,
         tokens_per_day: config.governor.tokens_per_day,
     };
-    plan_table(&rows, budget)
+    let objectives: Vec<ObjectiveRow> = config
+        .probes
+        .iter()
+        .map(|probe| ObjectiveRow {
+            probe: probe.name.clone(),
+            slo: probe.slo,
+            rate: probe.mean_rate(),
+        })
+        .collect();
+    let mut out = plan_table(&rows, budget);
+    let wanted = objectives_table(&objectives);
+    if !wanted.is_empty() {
+        out.push('\n');
+        out.push_str(&wanted);
+    }
+    out
 }

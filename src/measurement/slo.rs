@@ -58,8 +58,9 @@ impl SloMetric {
         )
     }
 
-    /// Its value in `record`.
-    fn of(self, record: &RequestRecord) -> Option<Duration> {
+    /// Its value in `record`; absent where single tokens are not shown.
+    #[must_use]
+    pub fn of(self, record: &RequestRecord) -> Option<Duration> {
         if self.needs_stream() && !record.shows_tokens() {
             return None;
         }

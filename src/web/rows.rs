@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 use super::surface::RunInfo;
 use crate::aggregate::summary::WireSummary;
 use crate::aggregate::{
-    Histogram, Live, Measure, Quantile, SPANS, StreamLive, StreamRules, Totals, Window,
+    Histogram, Live, Measure, Quantile, SPANS, Standing, StreamLive, StreamRules, Totals, Window,
 };
 use crate::clock::{MonoTime, WallAnchor};
 use crate::export::catalog;
@@ -23,6 +23,8 @@ use crate::measurement::{Observed, Outcome, RefusedReason, Sample, StateAt};
 
 /// The span that the page calls the last minute.
 const RECENT: Duration = SPANS[1];
+/// The span over which an error budget is looked at: that of the alert on a fast burn.
+const HOUR: Duration = Duration::from_hours(1);
 
 /// What is known of ourselves beside the live state.
 pub(super) struct OwnState<'a> {
@@ -152,9 +154,32 @@ struct StreamRow {
     closed_loop: bool,
     last_minute: Part,
     since_start: Part,
+    /// What is wanted of its requests, and how it stands; empty if nothing is.
+    slo: Vec<Wanted>,
     /// How well its bytes could be timed, and what was odd about them, since the start.
     wire: WireSummary,
     server: Option<StateAt>,
+}
+
+/// One objective of one stream.
+#[derive(Debug, Serialize)]
+struct Wanted {
+    slo: &'static str,
+    limit_ms: Option<f64>,
+    /// Share of requests that is to be good.
+    objective: Option<f64>,
+    last_hour: Held,
+    since_start: Held,
+}
+
+/// How it was held in one span of time.
+#[derive(Debug, Serialize)]
+struct Held {
+    good: u64,
+    /// Requests that count for or against the server.
+    requests: u64,
+    good_share: Option<f64>,
+    burn_rate: Option<f64>,
 }
 
 /// One span of time of one stream.
@@ -215,8 +240,36 @@ impl StreamRow {
             closed_loop: stream.closed_loop,
             last_minute: Part::of_window(&live_stream.recent(RECENT)),
             since_start: Part::of_totals(live_stream.totals()),
+            slo: Wanted::all(live_stream),
             wire: WireSummary::of(live_stream.totals().wire()),
             server: sample.and_then(|sample| state(sample.as_ref(), now)),
+        }
+    }
+}
+
+impl Wanted {
+    fn all(live_stream: &StreamLive) -> Vec<Self> {
+        let recent = live_stream.recent_slo(HOUR);
+        let since_start = live_stream.totals().slo();
+        let both = recent.standings().zip(since_start.standings());
+        both.map(|(recent, since_start)| Self {
+            slo: recent.name,
+            limit_ms: recent.limit.map(|limit| limit.as_secs_f64() * 1e3),
+            objective: recent.objective,
+            last_hour: Held::of(&recent),
+            since_start: Held::of(&since_start),
+        })
+        .collect()
+    }
+}
+
+impl Held {
+    fn of(standing: &Standing) -> Self {
+        Self {
+            good: standing.good,
+            requests: standing.events,
+            good_share: standing.share(),
+            burn_rate: standing.burn_rate(),
         }
     }
 }

@@ -169,6 +169,37 @@ function streamRow(stream, streams) {
   return node("tr", "", name, ...spanCells(stream.last_minute), ...spanCells(stream.since_start), server);
 }
 
+// What is wanted, in words: "TTFT ≤ 500 ms for 95 %", "answered: 99 %", "all of it".
+function wanted(objective) {
+  const share = known(objective.objective) ? `${+(objective.objective * 100).toFixed(3)} %` : null;
+  if (objective.slo === "all") return "all of these at once";
+  if (objective.slo === "success") return `answered: ${share}`;
+  const name = ["ttft", "ttfo", "itl"].includes(objective.slo)
+    ? objective.slo.toUpperCase() : objective.slo.replaceAll("_", " ").replace("ttft", "TTFT");
+  return `${name} ≤ ${ms(objective.limit_ms)} ms${share ? ` for ${share}` : ""}`;
+}
+
+function heldCells(held) {
+  const burn = known(held.burn_rate)
+    ? cell(held.burn_rate.toFixed(held.burn_rate < 10 ? 2 : 0), held.burn_rate > 1 ? "trouble" : "dim")
+    : cell(dash(held.requests ? "it has no objective of its own" : "no request that counts"));
+  return [cell(`${grouped(held.good)} of ${grouped(held.requests)}`, "edge"),
+    cell(known(held.good_share) ? `${(held.good_share * 100).toFixed(2)} %` : dash("no request that counts")), burn];
+}
+
+function drawObjectives(answer) {
+  const rows = answer.streams.flatMap((stream) => stream.slo.map((objective, index) => {
+    const name = node("th", "", index ? null : node("b", "", stream.probe),
+      index ? null : node("span", "", ` → ${stream.target}`), index ? null : node("span", "tag", stream.cache));
+    name.scope = "row";
+    name.title = `${stream.probe} → ${stream.target} · ${stream.endpoint} · ${stream.cache}`;
+    return node("tr", "", name, cell(wanted(objective), "text"), ...heldCells(objective.last_hour),
+      ...heldCells(objective.since_start));
+  }));
+  at("objectives-section").hidden = rows.length === 0;
+  at("objectives").tBodies[0].replaceChildren(...rows);
+}
+
 function empty(columns, text) {
   const made = cell(text, "text dim");
   made.colSpan = columns;
@@ -306,6 +337,7 @@ async function round() {
       ask(`/api/v1/requests?limit=${REQUESTS}`)]);
     drawStatus(status);
     drawStreams(streams);
+    drawObjectives(streams);
     drawRequests(requests);
     lastNews = performance.now();
     trouble = null;

@@ -78,6 +78,41 @@ async fn a_good_target_is_shown_phase_by_phase() {
 }
 
 #[tokio::test]
+async fn objectives_are_told_and_held_against_the_request() {
+    let folder = scratch("check_objectives");
+    let server = Simulated::start(&folder).await;
+    let text = format!(
+        "targets: [{{ name: t, url: '{}' }}]
+probes:
+  - name: p
+    targets: [t]
+    arrivals: {{ process: poisson, rate: 0.2/s }}
+    workload: {{ synthetic: {{ input_tokens: 16, output_tokens: 4 }} }}
+    slo: {{ ttft: 5s at p95, service_time: 1ms at p50, success: 99.9% }}
+",
+        server.url
+    );
+    fs::write(folder.join("check.yaml"), text).expect("the folder is ours");
+    let told = finish(&folder, &["check", "-c", "check.yaml"]).await;
+    assert_eq!(told.code, Some(0), "{told:?}");
+    for part in [
+        "TTFT ≤ 5,000.00 ms",
+        "bad/day allowed",
+        " of 5,000.00 ms holds · service time ",
+        " of 1.00 ms does not hold · answered · not good",
+    ] {
+        assert!(told.stdout.contains(part), "no `{part}` in {}", told.stdout);
+    }
+    let told = finish(&folder, &["check", "-c", "check.yaml", "--output", "json"]).await;
+    let object = &lines(&told.stdout)[0];
+    assert_eq!(object["slo"]["ttft"]["limit_ms"], 5000.0, "{object}");
+    assert_eq!(object["slo"]["ttft"]["good"], true);
+    assert_eq!(object["slo"]["service_time"]["good"], false);
+    assert_eq!(object["slo"]["success"]["objective"], 0.999);
+    assert_eq!(object["slo"]["all"]["good"], false);
+}
+
+#[tokio::test]
 async fn a_target_that_cannot_be_reached_is_named() {
     let folder = scratch("check_unreachable");
     let address = free_address();
