@@ -20,6 +20,7 @@ use hyper::header::{HOST, HeaderValue};
 use hyper::{HeaderMap, StatusCode};
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::{ClientBuilder, Proxy, RequestBuilder, Url};
+use rustls::AlertDescription;
 
 use super::Endpoint;
 use super::open::of_family;
@@ -392,8 +393,28 @@ fn tls_cause(error: &(dyn Error + 'static)) -> Option<String> {
     let held = error
         .downcast_ref::<std::io::Error>()
         .and_then(std::io::Error::get_ref);
-    held.and_then(|held| tls_cause(held))
+    held.and_then(|held| tls_cause(held).or_else(|| refusal(&held.to_string())))
         .or_else(|| error.source().and_then(tls_cause))
+}
+
+/// `said` if it is how TLS says that the other side does not want us. HTTP/2 hands on of an error
+/// of the connection below it only the words.
+fn refusal(said: &str) -> Option<String> {
+    [
+        AlertDescription::AccessDenied,
+        AlertDescription::BadCertificate,
+        AlertDescription::CertificateExpired,
+        AlertDescription::CertificateRequired,
+        AlertDescription::CertificateRevoked,
+        AlertDescription::CertificateUnknown,
+        AlertDescription::DecryptError,
+        AlertDescription::HandshakeFailure,
+        AlertDescription::UnknownCA,
+        AlertDescription::UnsupportedCertificate,
+    ]
+    .into_iter()
+    .map(|alert| rustls::Error::AlertReceived(alert).to_string())
+    .find(|words| words == said)
 }
 
 /// The message of the deepest cause: the outer ones only say that there is one.
