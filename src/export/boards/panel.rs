@@ -282,6 +282,12 @@ impl Panel {
         defaults
     }
 
+    /// What one number shows: itself, or what it stands for where its name says that.
+    fn shown(&self) -> &'static str {
+        let named = self.targets.iter().any(|target| !target.legend.is_empty());
+        if named { "name" } else { "auto" }
+    }
+
     fn options(&self) -> Value {
         match self.kind {
             Kind::Lines | Kind::Stacked => json!({
@@ -292,7 +298,7 @@ impl Panel {
                 "reduceOptions": { "calcs": ["lastNotNull"], "fields": "", "values": false },
                 "colorMode": if self.thresholds.is_empty() { "none" } else { "background" },
                 "graphMode": "none", "justifyMode": "auto", "orientation": "auto",
-                "textMode": "auto", "wideLayout": true,
+                "textMode": self.shown(), "wideLayout": true,
             }),
             Kind::Table => json!({ "showHeader": true, "cellHeight": "sm" }),
             Kind::Heatmap => json!({

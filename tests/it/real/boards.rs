@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokencanary::export::boards::boards;
 use tokencanary::export::rules::{Form, Rule, Settings, rules};
 
@@ -90,6 +90,8 @@ async fn record(url: &str, span: Span, form: Form, keep: bool) -> Vec<(String, V
 struct Query {
     board: String,
     panel: String,
+    /// Which panel of the board, and which of its queries.
+    place: [usize; 2],
     expr: String,
     instant: bool,
 }
@@ -99,9 +101,11 @@ fn queries() -> Vec<Query> {
     let mut found = Vec::new();
     for board in boards() {
         let panels = board.json["panels"].as_array().expect("a list");
-        for panel in panels {
-            for target in panel["targets"].as_array().into_iter().flatten() {
+        for (panel_index, panel) in panels.iter().enumerate() {
+            let targets = panel["targets"].as_array().into_iter().flatten();
+            for (index, target) in targets.enumerate() {
                 found.push(Query {
+                    place: [panel_index, index],
                     board: board.name.to_owned(),
                     panel: panel["title"].as_str().expect("a title").to_owned(),
                     expr: target["expr"].as_str().expect("a query").to_owned(),
@@ -114,6 +118,7 @@ fn queries() -> Vec<Query> {
             .expect("a list");
         for mark in marks.iter().filter(|mark| mark["expr"].is_string()) {
             found.push(Query {
+                place: [usize::MAX; 2],
                 board: board.name.to_owned(),
                 panel: format!("annotation {}", mark["name"]),
                 expr: mark["expr"].as_str().expect("a query").to_owned(),
@@ -225,6 +230,7 @@ async fn every_panel_of_every_board_shows_a_day_of_data() {
 
     let mut wrong = Vec::new();
     let mut asked = 0;
+    let mut answers = Vec::new();
     for histograms in ["classic", "native"] {
         for query in queries() {
             let expr = filled(&query.expr, &query.board, histograms);
@@ -235,6 +241,12 @@ async fn every_panel_of_every_board_shows_a_day_of_data() {
             };
             asked += 1;
             let wanted = !is_for_another(&query.expr, histograms);
+            if let (true, Ok(result)) = (wanted, &found) {
+                answers.push(json!({
+                    "board": query.board, "histograms": histograms, "result": result,
+                    "panel": query.place[0], "query": query.place[1],
+                }));
+            }
             match found {
                 Ok(found) if found.is_empty() != wanted => {}
                 found => wrong.push(format!(
@@ -247,12 +259,25 @@ async fn every_panel_of_every_board_shows_a_day_of_data() {
         }
     }
     tell(&format!("{asked} queries"));
+    keep(&json!({ "start": span.start, "end": span.end, "answers": answers }));
     assert!(
         wrong.is_empty(),
         "{} of {asked}:\n{}",
         wrong.len(),
         wrong.join("\n\n")
     );
+}
+
+/// Writes the answers to the file that `tests/pictures` draws from, if it asked for them.
+fn keep(answers: &Value) {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the tests' own setting, not the product's"
+    )]
+    let file = std::env::var("TOKENCANARY_ANSWERS");
+    if let Ok(file) = file {
+        fs::write(file, answers.to_string()).expect("it can be written");
+    }
 }
 
 /// Holds what both forms of the rules record against each other: the same series at the same
