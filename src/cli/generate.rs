@@ -4,6 +4,7 @@ use clap::Subcommand;
 
 use super::{
     Exit, generate_dashboards, generate_kubernetes, generate_metrics_reference, generate_rules,
+    generate_schema,
 };
 
 /// Arguments of `generate`.
@@ -23,6 +24,8 @@ enum What {
     Kubernetes(Box<generate_kubernetes::Args>),
     /// The table of all metrics, as in docs/metrics.md.
     MetricsReference,
+    /// The configuration as a JSON Schema, as in docs/schema.json.
+    Schema,
 }
 
 impl Args {
@@ -31,7 +34,7 @@ impl Args {
         match &self.what {
             What::Rules(args) => args.config(),
             What::Kubernetes(args) => Some(args.config()),
-            What::Dashboards(_) | What::MetricsReference => None,
+            What::Dashboards(_) | What::MetricsReference | What::Schema => None,
         }
     }
 }
@@ -42,5 +45,6 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
         What::Dashboards(args) => generate_dashboards::run(args),
         What::Kubernetes(args) => generate_kubernetes::run(args),
         What::MetricsReference => generate_metrics_reference::run(),
+        What::Schema => generate_schema::run(),
     }
 }

@@ -24,6 +24,7 @@ mod generate_dashboards;
 mod generate_kubernetes;
 mod generate_metrics_reference;
 mod generate_rules;
+mod generate_schema;
 mod record_dir;
 mod run;
 mod signals;

@@ -18,6 +18,7 @@ mod otel;
 mod otlp;
 mod prompt_file;
 mod reader;
+mod schema;
 mod secret;
 mod url;
 mod workload;
@@ -40,6 +41,7 @@ pub use otlp::{
     Temporality, TraceSampling,
 };
 pub use prompt_file::{Pauses, PromptFile, Replies, Sampling};
+pub use schema::schema;
 pub use url::{BaseUrl, Scheme, UrlError};
 pub use workload::{
     Audio, CacheModes, Counting, Images, PrefixPool, PromptSource, Sizes, Synthetic, SystemPrompt,

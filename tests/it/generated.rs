@@ -9,6 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
+use tokencanary::config::schema;
 use tokencanary::export::boards::boards;
 use tokencanary::export::catalog::{ALL, Kind, Metric};
 use tokencanary::export::reference;
@@ -66,6 +67,12 @@ fn the_committed_boards_are_up_to_date() {
         let file = root().join(format!("dashboards/{}.json", board.name));
         committed(&file, &text);
     }
+}
+
+#[test]
+fn the_committed_schema_is_up_to_date() {
+    let text = serde_json::to_string_pretty(&schema()).expect("it is JSON") + "\n";
+    committed(&root().join("docs/schema.json"), &text);
 }
 
 #[test]
@@ -155,6 +162,23 @@ fn both_forms_of_the_rules_have_the_same_names() {
     let natives: String = native.iter().map(|rule| rule.expr.0.clone()).collect();
     assert!(!natives.contains("_bucket"));
     assert!(natives.contains("histogram_count("));
+}
+
+#[test]
+fn the_pictures_show_every_panel() {
+    for board in boards() {
+        let file = root().join(format!("docs/pictures/board-{}.svg", board.name));
+        let picture = fs::read_to_string(&file).unwrap_or_default();
+        for panel in board.json["panels"].as_array().expect("a list") {
+            let title = panel["title"].as_str().expect("a title");
+            let shown = format!(">{}<", title.replace('&', "&amp;"));
+            assert!(
+                picture.contains(&shown),
+                "{}: no `{title}`; `tests/pictures` draws it anew",
+                file.display()
+            );
+        }
+    }
 }
 
 #[test]

@@ -22,7 +22,7 @@ const SMOOTHNESS: std::ops::RangeInclusive<f64> = 0.001..=1_000.0;
 const HOURS: usize = 24;
 
 /// A process and the other keys it takes. All open ones also take `concurrency`.
-const PROCESSES: [(&str, &[&str]); 11] = [
+pub(in crate::config) const PROCESSES: [(&str, &[&str]); 11] = [
     ("constant", &["rate", "concurrency"]),
     ("poisson", &["rate", "concurrency"]),
     ("gamma", &["rate", "smoothness", "concurrency"]),

@@ -12,6 +12,7 @@ mod slo;
 mod target;
 mod workload;
 
+pub(super) use arrivals::PROCESSES;
 pub use request::wrong_path;
 
 use std::time::Duration;
