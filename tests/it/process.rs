@@ -11,6 +11,6 @@ mod loopback;
 mod memory;
 pub(crate) mod outage;
 mod run;
-mod scrape;
+pub(crate) mod scrape;
 pub(crate) mod setting;
 mod trace;

@@ -12,7 +12,10 @@ use flate2::read::GzDecoder;
 use opentelemetry_proto::tonic::collector::logs::v1::ExportLogsServiceRequest;
 use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceRequest;
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
+use opentelemetry_proto::tonic::common::v1::any_value;
+use opentelemetry_proto::tonic::metrics::v1::exemplar;
 use opentelemetry_proto::tonic::metrics::v1::metric::Data;
+use opentelemetry_proto::tonic::trace::v1::ResourceSpans;
 use prost::Message;
 use tokio::net::TcpListener;
 
@@ -20,11 +23,22 @@ use tokio::net::TcpListener;
 #[derive(Clone, Default)]
 pub(crate) struct Receiver(Arc<Mutex<Held>>);
 
+/// A span as it came.
+#[derive(Debug, Clone)]
+pub(crate) struct Received {
+    pub(crate) trace: String,
+    pub(crate) span: String,
+    /// The span it hangs below; empty if there is none.
+    pub(crate) parent: String,
+    pub(crate) name: String,
+    /// `service.name` of whoever sent it.
+    pub(crate) service: String,
+}
+
 /// What it took so far.
 #[derive(Default)]
 pub(crate) struct Held {
-    /// Span ids.
-    pub(crate) spans: Vec<String>,
+    pub(crate) spans: Vec<Received>,
     pub(crate) metrics: Vec<ExportMetricsServiceRequest>,
     /// Names of events.
     pub(crate) logs: Vec<String>,
@@ -50,8 +64,10 @@ impl Receiver {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The ids of all spans.
     pub(crate) fn spans(&self) -> Vec<String> {
-        self.held().spans.clone()
+        let held = self.held();
+        held.spans.iter().map(|span| span.span.clone()).collect()
     }
 
     pub(crate) fn headers(&self) -> Option<HeaderMap> {
@@ -62,6 +78,26 @@ impl Receiver {
     pub(crate) fn points(&self) -> usize {
         let held = self.held();
         held.metrics.iter().map(points).sum()
+    }
+
+    /// Trace id, span id and value of all exemplars of the exponential histogram `name`.
+    pub(crate) fn exemplars(&self, name: &str) -> Vec<(String, String, f64)> {
+        let held = self.held();
+        let histograms = held.metrics.iter().flat_map(metrics);
+        let points = histograms.filter(|(of, _)| *of == name).map(|(_, data)| {
+            let Some(Data::ExponentialHistogram(histogram)) = data else {
+                panic!("{name} is {data:?}");
+            };
+            &histogram.data_points
+        });
+        let exemplars = points.flatten().flat_map(|point| &point.exemplars);
+        let found = exemplars.map(|one| match one.value {
+            Some(exemplar::Value::AsDouble(value)) => {
+                (hex(&one.trace_id), hex(&one.span_id), value)
+            }
+            other => panic!("an exemplar with the value {other:?}"),
+        });
+        found.collect()
     }
 
     /// Count, sum and values in buckets of the exponential histogram `name` over all its series,
@@ -125,13 +161,8 @@ async fn take(
     match &*signal {
         "traces" => {
             let request = ExportTraceServiceRequest::decode(body).expect("a request in protobuf");
-            let spans = request
-                .resource_spans
-                .into_iter()
-                .flat_map(|resource| resource.scope_spans)
-                .flat_map(|scope| scope.spans)
-                .map(|span| hex(&span.span_id));
-            held.spans.extend(spans);
+            held.spans
+                .extend(request.resource_spans.into_iter().flat_map(received));
             held.headers.push(headers);
         }
         "metrics" => {
@@ -149,6 +180,26 @@ async fn take(
         }
         other => panic!("no such signal: `{other}`"),
     }
+}
+
+fn received(of: ResourceSpans) -> impl Iterator<Item = Received> {
+    let attributes = of.resource.map(|resource| resource.attributes);
+    let name = attributes
+        .into_iter()
+        .flatten()
+        .find(|attribute| attribute.key == "service.name");
+    let service = match name.and_then(|attribute| attribute.value?.value) {
+        Some(any_value::Value::StringValue(name)) => name,
+        _ => String::new(),
+    };
+    let spans = of.scope_spans.into_iter().flat_map(|scope| scope.spans);
+    spans.map(move |span| Received {
+        trace: hex(&span.trace_id),
+        span: hex(&span.span_id),
+        parent: hex(&span.parent_span_id),
+        name: span.name,
+        service: service.clone(),
+    })
 }
 
 fn hex(bytes: &[u8]) -> String {

@@ -30,10 +30,10 @@ export:
 }
 
 /// The page as Prometheus asks for it unless it is told otherwise.
-async fn open_metrics(daemon: &Daemon) -> String {
+pub(crate) async fn open_metrics(page: &str) -> String {
     let client = http_client().timeout(SOON).build();
     let client = client.expect("the options are fixed");
-    let asked = client.get(format!("{}metrics", daemon.page)).header(
+    let asked = client.get(format!("{page}metrics")).header(
         "accept",
         "application/openmetrics-text;version=1.0.0,*/*;q=0.1",
     );
@@ -42,9 +42,9 @@ async fn open_metrics(daemon: &Daemon) -> String {
 }
 
 /// An exemplar: name of the sample, trace id, span id, value.
-type Exemplar = (String, String, String, f64);
+pub(crate) type Exemplar = (String, String, String, f64);
 
-fn exemplars(page: &str) -> Vec<Exemplar> {
+pub(crate) fn exemplars(page: &str) -> Vec<Exemplar> {
     let one = |line: &str| {
         let (sample, exemplar) = line.split_once(" # {trace_id=\"")?;
         let (name, _) = sample.split_once('{')?;
@@ -66,7 +66,7 @@ async fn exemplars_are_requests_whose_spans_leave_and_objectives_are_counted() {
     let mut daemon = Daemon::start(&folder, &text).await;
     daemon.counted(GOOD, 50).await;
 
-    let page = open_metrics(&daemon).await;
+    let page = open_metrics(&daemon.page).await;
     let good = counter(&page, GOOD.0, GOOD.1);
     let events = counter(&page, "tokencanary_slo_events_total", GOOD.1);
     assert!((50..=events).contains(&good), "{good} of {events}");
@@ -119,7 +119,7 @@ async fn what_was_not_asked_for_is_not_on_the_page() {
         );
     }
     daemon.counted(ARRIVALS, 20).await;
-    let page = open_metrics(&daemon).await;
+    let page = open_metrics(&daemon.page).await;
     assert!(!page.contains("trace_id"), "no spans are sent");
     assert!(!page.contains("\ntokencanary_slo_"), "nothing was wanted");
     assert!(page.ends_with("\n# EOF\n"));

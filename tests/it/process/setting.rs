@@ -177,6 +177,14 @@ pub(super) fn records(dir: &Path) -> Vec<Value> {
     records
 }
 
+/// Whether `record` is of a good answer whose tokens came one after the other: on a busy machine
+/// all of a short one can come in one read, which is in no histogram of single tokens.
+pub(crate) fn shows_tokens(record: &Value) -> bool {
+    let notes = record["notes"].as_array();
+    let is_buffered = notes.is_some_and(|notes| notes.iter().any(|note| note == "buffered"));
+    record["outcome"] == "ok" && !is_buffered
+}
+
 /// Each line as JSON; the last one is ended, too.
 pub(super) fn lines(text: &str) -> Vec<Value> {
     assert!(text.is_empty() || text.ends_with('\n'), "{text}");

@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::components::component;
-use crate::process::setting::said;
+use crate::process::setting::{said, shows_tokens};
 use crate::program::{Program, free_address, scratch, tokencanary};
 use crate::receiver::Receiver;
 
@@ -20,15 +20,23 @@ const SOON: Duration = Duration::from_mins(1);
 const REQUESTS: usize = 120;
 
 /// rotel: takes OTLP over both, hands it on over HTTP.
-struct Rotel {
-    program: Program,
-    http: SocketAddr,
-    grpc: SocketAddr,
+pub(super) struct Rotel {
+    pub(super) program: Program,
+    pub(super) http: SocketAddr,
+    pub(super) grpc: SocketAddr,
 }
 
 impl Rotel {
-    async fn start(folder: &Path, upstream: &str) -> Self {
-        let (http, grpc) = (free_address(), free_address());
+    pub(super) async fn start(folder: &Path, upstream: &str) -> Self {
+        Self::start_on(folder, upstream, (free_address(), free_address())).await
+    }
+
+    /// On the addresses given, for HTTP and for gRPC.
+    pub(super) async fn start_on(
+        folder: &Path,
+        upstream: &str,
+        (http, grpc): (SocketAddr, SocketAddr),
+    ) -> Self {
         let mut command = Command::new(component("TOKENCANARY_ROTEL"));
         command
             .args(["start", "--exporter", "otlp"])
@@ -135,7 +143,7 @@ async fn assert_all_arrives(name: &str, otlp: impl FnOnce(&Rotel) -> String) {
 
     let ok: Vec<f64> = records
         .iter()
-        .filter(|record| record["outcome"] == "ok")
+        .filter(|record| shows_tokens(record))
         .filter_map(|record| record["times_ms"]["ttft"].as_f64())
         .collect();
     let look = async || {

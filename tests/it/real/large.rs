@@ -8,6 +8,8 @@ mod guidellm;
 mod litellm;
 mod netns;
 mod nginx;
+mod outages;
 mod peers;
 mod phoenix;
+mod promtool;
 mod victoria;

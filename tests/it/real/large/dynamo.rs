@@ -12,7 +12,9 @@ use super::super::asking::{
     CHAT, COMPLETIONS, OUTPUT, Question, ask_and_keep, assert_error, assert_same,
 };
 use super::super::components::component;
+use super::super::joined::trace;
 use crate::program::{Program, free_address, get, scratch};
+use crate::receiver::Receiver;
 
 /// Both are Python programs that import a lot.
 const START: Duration = Duration::from_mins(3);
@@ -22,12 +24,17 @@ const TOO_MANY: usize = 20_000;
 
 struct Dynamo {
     _mocker: Program,
-    _frontend: Program,
+    frontend: Program,
     url: String,
 }
 
 impl Dynamo {
     async fn start(folder: &Path) -> Self {
+        Self::start_with(folder, &[]).await
+    }
+
+    /// With further variables of the environment for both.
+    async fn start_with(folder: &Path, environment: &[(&str, &str)]) -> Self {
         let python = format!("{}/python", component("TOKENCANARY_DYNAMO"));
         let address = free_address();
         let port = address.port().to_string();
@@ -47,7 +54,9 @@ impl Dynamo {
             }
             command
                 .env("DYN_FILE_KV", folder.join("kv"))
-                .env("HF_HUB_OFFLINE", "1");
+                .env("HF_HUB_OFFLINE", "1")
+                .env("OTEL_SERVICE_NAME", module)
+                .envs(environment.iter().copied());
             command
         };
         let mut command = program("dynamo.mocker");
@@ -70,7 +79,7 @@ impl Dynamo {
         frontend.until("model", START, served).await;
         Self {
             _mocker: mocker,
-            _frontend: frontend,
+            frontend,
             url,
         }
     }
@@ -133,4 +142,26 @@ async fn a_stream_without_usage_still_has_a_count() {
     assert_eq!(record.tokens.input, None, "{record:?}");
     assert!(record.tokens.output.is_some(), "{record:?}");
     assert_eq!(record.chunks.len(), answer.texts(CHAT.text), "{record:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn the_spans_of_the_server_hang_below_ours() {
+    let folder = scratch("dynamo_traces");
+    let (receiver, collector) = Receiver::start().await;
+    let environment = [
+        ("DYN_LOGGING_JSONL", "true"),
+        ("OTEL_EXPORT_ENABLED", "true"),
+        ("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf"),
+        ("OTEL_EXPORTER_OTLP_ENDPOINT", &*collector),
+    ];
+    let mut dynamo = Dynamo::start_with(&folder, &environment).await;
+    let target = format!("url: '{}', model: {MODEL}", dynamo.url);
+    let traced = trace(&folder, (&target, &[]), (&receiver, &collector)).await;
+    traced
+        .assert_joined(
+            &mut dynamo.frontend,
+            ("dynamo.frontend", "http-request"),
+            Some(("dynamo.mocker", "handle_payload")),
+        )
+        .await;
 }

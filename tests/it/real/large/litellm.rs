@@ -12,7 +12,9 @@ use super::super::asking::{
     CHAT, COMPLETIONS, OUTPUT, Question, ask, ask_and_keep, assert_error, assert_same,
 };
 use super::super::components::{LlamaServer, component};
+use super::super::joined::trace;
 use crate::program::{Program, free_address, get, scratch};
+use crate::receiver::Receiver;
 
 /// It imports a lot, and looks at its database of prices.
 const START: Duration = Duration::from_mins(4);
@@ -22,12 +24,17 @@ const TOO_MANY: usize = 3000;
 
 struct LiteLlm {
     _llama: LlamaServer,
-    _proxy: Program,
+    proxy: Program,
     url: String,
 }
 
 impl LiteLlm {
     async fn start(folder: &Path) -> Self {
+        Self::start_with(folder, ("", &[])).await
+    }
+
+    /// With further lines of its configuration, and variables of the environment.
+    async fn start_with(folder: &Path, (more, environment): (&str, &[(&str, &str)])) -> Self {
         let llama = LlamaServer::start(folder).await;
         let address: SocketAddr = free_address();
         let file = folder.join("litellm.yaml");
@@ -38,7 +45,7 @@ impl LiteLlm {
         };
         let nobody = format!("http://{}", free_address());
         let text = format!(
-            "model_list:\n{}{}{}general_settings: {{ master_key: {KEY} }}\n",
+            "model_list:\n{}{}{}general_settings: {{ master_key: {KEY} }}\n{more}",
             model("tiny", "openai", &llama.url),
             model("text", "text-completion-openai", &llama.url),
             model("dead", "openai", &nobody),
@@ -50,7 +57,8 @@ impl LiteLlm {
             .arg(&file)
             .args(["--host", "127.0.0.1", "--port", &address.port().to_string()])
             // Else it first tries for a while to download its list of prices.
-            .env("LITELLM_LOCAL_MODEL_COST_MAP", "True");
+            .env("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+            .envs(environment.iter().copied());
         let mut proxy = Program::start("litellm", folder, &mut command);
         let url = format!("http://{address}");
         let alive = format!("{url}/health/liveliness");
@@ -61,7 +69,7 @@ impl LiteLlm {
             .await;
         Self {
             _llama: llama,
-            _proxy: proxy,
+            proxy,
             url,
         }
     }
@@ -116,4 +124,27 @@ async fn every_answer_is_read_as_it_is() {
         assert!(asked.1.status >= 500, "{:?}", asked.1);
         assert_error(&asked, asked.1.status, "/error/message");
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn its_spans_hang_below_ours() {
+    let folder = scratch("litellm_traces");
+    let (receiver, collector) = Receiver::start().await;
+    let endpoint = format!("{collector}/v1/traces");
+    let environment = [
+        ("OTEL_EXPORTER", "otlp_http"),
+        ("OTEL_ENDPOINT", &*endpoint),
+        ("OTEL_SERVICE_NAME", "litellm"),
+    ];
+    let more = "litellm_settings: { callbacks: [otel] }\n";
+    let mut litellm = LiteLlm::start_with(&folder, (more, &environment)).await;
+    let target = format!(
+        "url: '{}', model: tiny, api_key: {{ env: LITELLM_KEY }}",
+        litellm.url
+    );
+    let key = [("LITELLM_KEY", KEY)];
+    let traced = trace(&folder, (&target, &key), (&receiver, &collector)).await;
+    let head = ("litellm", "Received Proxy Server Request");
+    let deeper = Some(("litellm", "litellm_request"));
+    traced.assert_joined(&mut litellm.proxy, head, deeper).await;
 }

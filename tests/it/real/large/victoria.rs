@@ -2,6 +2,7 @@
 //! Prometheus has, is held against the records.
 
 use std::fs;
+use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -9,7 +10,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::super::components::component;
-use crate::process::setting::said;
+use crate::process::setting::{said, shows_tokens};
 use crate::program::{Program, free_address, get, scratch, tokencanary};
 
 /// For what takes an instant, on a busy machine.
@@ -21,7 +22,11 @@ const COARSE: f64 = std::f64::consts::SQRT_2;
 
 /// Starts it with the names of Prometheus; the second is its URL.
 async fn victoria(folder: &Path) -> (Program, String) {
-    let address = free_address();
+    victoria_on(folder, free_address()).await
+}
+
+/// The same on `address`.
+pub(super) async fn victoria_on(folder: &Path, address: SocketAddr) -> (Program, String) {
     let mut command = Command::new(component("TOKENCANARY_VICTORIA"));
     command
         .arg(format!("-httpListenAddr={address}"))
@@ -40,7 +45,7 @@ async fn victoria(folder: &Path) -> (Program, String) {
 }
 
 /// The one value of `query` now.
-async fn value(url: &str, query: &str) -> Option<f64> {
+pub(super) async fn value(url: &str, query: &str) -> Option<f64> {
     // What has just come is not shown before it is flushed.
     get(&format!("{url}/internal/force_flush")).await?;
     let mut url = reqwest::Url::parse(url).expect("made above");
@@ -105,7 +110,7 @@ export:
     let mut ttfts: Vec<f64> = text
         .lines()
         .map(|line| serde_json::from_str::<Value>(line).expect("a record is JSON"))
-        .filter(|record| record["outcome"] == "ok")
+        .filter(shows_tokens)
         .filter_map(|record| record["times_ms"]["ttft"].as_f64())
         .map(|ms| ms / 1e3)
         .collect();
