@@ -350,8 +350,8 @@ fn questions_are_counted_where_they_are_asked() {
         let found = samples(&page, "tokencanary_known_answers_total");
         let of = |result: &str| {
             let label = format!("result=\"{result}\"");
-            let line = found.iter().find(|(labels, _)| *labels == label);
-            line.map(|(_, value)| (*value).to_owned())
+            let sample = found.iter().find(|(labels, _)| *labels == label);
+            sample.map(|(_, value)| (*value).to_owned())
         };
         ["right", "wrong", "unjudged"].map(of)
     };
