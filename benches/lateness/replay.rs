@@ -13,12 +13,14 @@ use std::process::{Child, Command, Stdio};
 
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
+use rand_distr::{Distribution, Poisson};
 
 /// Length of the recording, seconds.
 const RECORDED: u64 = 600;
 /// The bar for the own lag of 99 of 100, milliseconds.
 const BAR_MS: f64 = 2.0;
-/// Mean rows of a burst: 12,031 rows at 1,180 times.
+/// Mean rows of a burst: 12,031 rows at 1,180 times, which are those of a steady stream in ticks
+/// of 3 s.
 const BURST: f64 = 10.2;
 /// Tokens of a block.
 const BLOCK: u64 = 512;
@@ -75,10 +77,10 @@ fn write(path: &Path) -> Made {
         input: 0,
         output: 0,
     };
+    let bursts = Poisson::new(BURST).expect("it is positive");
     let mut at = 0;
     while at < RECORDED * 1_000 {
-        let burst = count(exponential(&mut random, BURST));
-        for _ in 0..burst {
+        for _ in 0..count(bursts.sample(&mut random)) {
             // Half of the rows go on with a conversation, as far as there is room.
             let goes_on = !talks.is_empty() && random.random_bool(0.5);
             let place = if goes_on {

@@ -246,3 +246,62 @@ pub(super) async fn take_turn(due: Due, turns: Slots, (gate, intended): (Gate, M
         Err(reason) => due.refuse(reason),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::app::lanes::Load;
+    use crate::app::streams::streams;
+    use crate::app::tcp;
+    use crate::clock::TimeAnchor;
+    use crate::config::{Format, from_text};
+
+    fn lane() -> Lane {
+        let text = "targets: [{ name: t, url: 'http://t', model: m }]
+probes: [{ name: p, targets: [t], workload: { synthetic: { input_tokens: 1, output_tokens: 1 } }, arrivals: { process: closed, concurrency: 1 } }]";
+        let config = from_text(text, Format::Yaml, "c.yaml").expect("good");
+        let plans = streams(&config).expect("good");
+        let client = plans[0].client(tcp(), TimeAnchor::start()).expect("good");
+        Lane {
+            stream: Arc::clone(&plans[0].stream),
+            client: Arc::new(client),
+            load: Load::default(),
+        }
+    }
+
+    fn at(nanos: usize) -> MonoTime {
+        MonoTime::from_nanos(nanos as u64)
+    }
+
+    #[tokio::test]
+    async fn very_many_sessions_are_not_remembered_and_it_is_counted() {
+        let (lane, tally) = (lane(), Tally::new("f".to_owned(), false));
+        let mut talks = Talks::default();
+        let mut of = |session: usize, due: usize| {
+            let name: Arc<str> = session.to_string().into();
+            let begin = || (lane.clone(), 0);
+            talks.of((&name, at(due)), &tally, begin)
+        };
+        for session in 0..MOST {
+            of(session, session).say("asked".into(), None);
+        }
+        let busy = of(0, 0);
+        let turn = busy.turns.try_take().expect("it is idle");
+        let recent = of(1, MOST);
+        assert_eq!(tally.report().forgotten_sessions, 0);
+        of(MOST, MOST + 1);
+        let forgotten = tally.report().forgotten_sessions;
+        assert!((4_990..5_010).contains(&forgotten), "{forgotten}");
+        assert!(Arc::ptr_eq(&busy, &of(0, 0)), "a turn is under way");
+        assert!(Arc::ptr_eq(&recent, &of(1, 1)));
+        assert!(of(2, 2).said().messages.is_empty(), "it begins anew");
+        assert_eq!(of(MOST - 1, 3).said().messages.len(), 1);
+        drop(turn);
+        let held = Arc::clone(&recent.held);
+        let bytes = held.load(Relaxed);
+        assert_eq!(
+            bytes,
+            5 * (MOST - usize::try_from(forgotten).expect("small"))
+        );
+    }
+}

@@ -57,7 +57,7 @@ pub struct FileReport {
 }
 
 impl Tally {
-    pub(super) fn new(name: String, skips: bool) -> Self {
+    pub(in crate::app) fn new(name: String, skips: bool) -> Self {
         Self {
             name,
             skips,

@@ -451,7 +451,7 @@ mod tests {
     use super::*;
     use crate::export::fixture::{no_connection, refused, streamed, unary, us, wall};
     use crate::export::otlp::fixture::rules;
-    use crate::measurement::{Chunk, ClockSource, Note, Outcome};
+    use crate::measurement::{Chunk, ClockSource, KnownKind, Note, Outcome, Wanted};
 
     fn span(observed: &Observed) -> SpanData {
         to_span(observed, &wall(), &rules())
@@ -695,6 +695,24 @@ tokencanary.error.message=tcp connect: \"refused\"
         for name in names {
             assert!(page.contains(&format!("`{name}`")), "`{name}`");
         }
+    }
+
+    #[test]
+    fn a_question_has_what_was_wanted_and_what_became_of_it() {
+        let mut observed = unary();
+        let wanted = Wanted {
+            kind: KnownKind::Arithmetic,
+            answer: "42".into(),
+        };
+        observed.record.answer = Some(wanted.unjudged());
+        observed.record.reply = Some("41".into());
+        observed.record.judge();
+        let attributes = lines(&span(&observed).attributes);
+        for part in ["kind=arithmetic", "wanted=42", "result=wrong"] {
+            let line = format!("tokencanary.answer.{part}\n");
+            assert!(attributes.contains(&line), "{part} in {attributes}");
+        }
+        assert!(!lines(&span(&unary()).attributes).contains("answer"));
     }
 
     #[test]

@@ -9,7 +9,9 @@ use super::*;
 use crate::aggregate::fixture::{self, RULES, failed, ms, ok, refused};
 use crate::aggregate::{ExportedSpan, Live, StreamRules};
 use crate::export::catalog;
-use crate::measurement::{Outcome, RefusedReason, Slo, SloLimit, SloMetric, Stream, TraceIds};
+use crate::measurement::{
+    KnownKind, Outcome, RefusedReason, Slo, SloLimit, SloMetric, Stream, TraceIds, Wanted,
+};
 use crate::telemetry::SelfMetrics;
 
 mod open_metrics;
@@ -329,4 +331,44 @@ fn every_name_is_in_the_catalog_and_formats_agree() {
         .collect();
     let named: Vec<&str> = families.iter().map(|family| family.name.as_str()).collect();
     assert_eq!(typed, named);
+}
+
+#[test]
+fn questions_are_counted_where_they_are_asked() {
+    let stream = fixture::stream(0);
+    let rules = StreamRules {
+        knows_answers: true,
+        ..RULES
+    };
+    let mut live = Live::new(vec![(Arc::clone(&stream), rules)], 1);
+    let wanted = Wanted {
+        kind: KnownKind::Counting,
+        answer: "7".into(),
+    };
+    let counts = |live: &Live| {
+        let page = text_of(live, &[]);
+        let found = samples(&page, "tokencanary_known_answers_total");
+        let of = |result: &str| {
+            let label = format!("result=\"{result}\"");
+            let sample = found.iter().find(|(labels, _)| *labels == label);
+            sample.map(|(_, value)| (*value).to_owned())
+        };
+        ["right", "wrong", "unjudged"].map(of)
+    };
+    let shown = |counts: [&str; 3]| counts.map(|count| Some(count.to_owned()));
+    assert_eq!(counts(&live), shown(["0", "0", "0"]), "from the start");
+    for (reply, mut observed) in [
+        (Some("7"), ok(&stream, 1_000, &[250])),
+        (Some("It is 7."), ok(&stream, 2_000, &[250])),
+        (Some("8"), ok(&stream, 3_000, &[250])),
+        (None, refused(&stream, 4_000, RefusedReason::Budget)),
+    ] {
+        observed.record.answer = Some(wanted.clone().unjudged());
+        observed.record.reply = reply.map(Box::from);
+        observed.record.judge();
+        live.observe(Arc::new(observed), None);
+    }
+    assert_eq!(counts(&live), shown(["2", "1", "1"]));
+    let others = text_of(&self::live(&fixture::stream(0)), &[]);
+    assert_eq!(samples(&others, "tokencanary_known_answers_total"), []);
 }
