@@ -12,6 +12,7 @@ mod large;
 mod lengths;
 mod llama;
 mod outage;
+mod pages;
 mod prometheus;
 mod proxy;
 mod remote_write;
