@@ -76,7 +76,8 @@ async fn a_good_target_is_shown_phase_by_phase() {
         "connect",
         "TTFT ",
         "ms",
-        "server: vllm; its metrics page is read\n  not on its page: queue\n",
+        "server: vllm ",
+        "; its metrics page is read\n  not on its page: queue\n",
     ] {
         assert!(told.stdout.contains(part), "no `{part}` in {}", told.stdout);
     }
