@@ -173,3 +173,15 @@ fn a_unary_stream_has_no_infinite_first_tokens() {
     let measures = [Measure::TtftOrFailure, Measure::ResponseTimeOrFailure];
     assert_eq!(counts(&found, &measures), [0, 1]);
 }
+
+#[test]
+fn row_49_counts_grow_over_all_requests() {
+    let known = stream(0);
+    let mut live = Live::new(vec![(Arc::clone(&known), RULES)], 1);
+    for due in 1..=50 {
+        live.observe(Arc::new(ok(&known, due, &[100])), None);
+        let totals = live.streams()[0].totals();
+        let ttft = totals.histogram(Measure::Ttft);
+        assert_eq!(ttft.count(), due, "one more with each request");
+    }
+}

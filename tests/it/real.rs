@@ -13,6 +13,7 @@ mod large;
 mod lengths;
 mod llama;
 mod outage;
+mod pages;
 mod prometheus;
 mod proxy;
 mod remote_write;

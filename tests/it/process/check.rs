@@ -70,7 +70,15 @@ async fn a_good_target_is_shown_phase_by_phase() {
     let server = Simulated::start(&folder).await;
     let told = check(&folder, &[format!("url: '{}'", server.url)], &[]).await;
     assert_eq!(told.code, Some(0), "{told:?}");
-    for part in ["t0", "sim/model", "connect", "TTFT ", "ms"] {
+    for part in [
+        "t0",
+        "sim/model",
+        "connect",
+        "TTFT ",
+        "ms",
+        "server: vllm ",
+        "; its metrics page is read\n  not on its page: queue\n",
+    ] {
         assert!(told.stdout.contains(part), "no `{part}` in {}", told.stdout);
     }
     assert!(!told.stdout.contains('\u{1b}'), "no colour in a pipe");

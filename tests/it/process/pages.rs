@@ -14,7 +14,7 @@ use futures_util::stream::{self, StreamExt};
 use serde_json::Value;
 use tokio::net::TcpListener;
 
-use super::setting::{Daemon, SOON, Simulated, counter};
+use super::setting::{Daemon, SOON, Simulated, counter, records};
 use crate::program::{get, scratch};
 
 /// What goes wrong, and what it is called.
@@ -99,8 +99,10 @@ async fn daemon(folder: &Path, targets: &[(&str, &str, &str)]) -> Daemon {
     arrivals: {{ process: constant, rate: 10/s }}
     workload: {{ synthetic: {{ input_tokens: 8, output_tokens: 2 }} }}
 governor: {{ requests_per_day: 10000000, tokens_per_day: 10000M, in_flight: 100 }}
+export: {{ files: {{ dir: '{}' }} }}
 ",
-        names.join(", ")
+        names.join(", "),
+        folder.join("records").display()
     );
     Daemon::start(folder, &text).await
 }
@@ -244,4 +246,21 @@ async fn what_the_simulated_server_says_is_shown_in_all_roles() {
         "absent, never zero"
     );
     assert_eq!(daemon.program.terminate(SOON).await.code(), Some(143));
+    let records = records(&folder.join("records"));
+    let whole = records.iter().filter(|record| record["outcome"] == "ok");
+    let mut known = 0;
+    for record in whole {
+        for then in ["intended", "first_token", "end"] {
+            let state = &record["server"][then];
+            if state.is_null() {
+                continue;
+            }
+            known += 1;
+            let age = state["age_ms"].as_f64().expect("it has one");
+            assert!((0.0..=1_500.0).contains(&age), "{then}: {record}");
+            assert!(state["running"].is_number(), "{then}: {record}");
+            assert_eq!(state["swapped"], Value::Null, "{then}: {record}");
+        }
+    }
+    assert!(known >= 60, "{known} states on {} records", records.len());
 }

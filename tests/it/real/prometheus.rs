@@ -350,7 +350,7 @@ async fn page_as(address: &str, accept: &str) -> String {
 }
 
 /// What `command` prints of `page`; it must end well.
-fn told_of(mut command: Command, page: &str) -> String {
+pub(super) fn told_of(mut command: Command, page: &str) -> String {
     let mut child = command
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
