@@ -27,7 +27,7 @@ governor: {{ requests_per_day: 1000000, tokens_per_day: 1000M, in_flight: 100 }}
 /// The exporter of `server`'s host.
 fn exporter(server: &Simulated, select: &str) -> String {
     format!(
-        "{{ dcgm: '{}/dcgm/metrics', {select}, every: 100ms }}",
+        "{{ dcgm: '{}/dcgm/metrics', {select}, every: 500ms }}",
         server.url
     )
 }
@@ -42,7 +42,7 @@ async fn each_record_has_the_gpus_of_its_target_and_no_others() {
     );
     let gpu = exporter(&server, "pod: canary-*, namespace: inference");
     let mut daemon = Daemon::start(&folder, &configuration(&server.url, &gpu, &files)).await;
-    daemon.counted(READ, 5).await;
+    daemon.counted(READ, 2).await;
     server
         .fault(r#"{"fault":"throttle","factor":2,"for":"60s"}"#)
         .await;
@@ -83,13 +83,18 @@ async fn each_record_has_the_gpus_of_its_target_and_no_others() {
     assert_eq!(gpu["each"][0]["fields"]["sm_clock"], 990e6);
 
     let records = records(&folder.join("records"));
-    let last = records.last().expect("there are some");
+    // The last ones were held back at the end.
+    let answered = records
+        .iter()
+        .rev()
+        .find(|record| record["outcome"] == "ok");
+    let last = answered.expect("there are some");
     for instant in ["intended", "first_token", "end"] {
         let state = &last["gpu"][instant];
         assert_eq!(state["throttled"], true, "{instant}: {last}");
         assert_eq!(state["sm_clock_hz"], 990e6, "{instant}: {last}");
         let age = state["age_ms"].as_f64().expect("an age");
-        assert!((0.0..=300.0).contains(&age), "{instant}: {last}");
+        assert!((0.0..=1_500.0).contains(&age), "{instant}: {last}");
     }
     assert!(last["gpu"]["intended"]["energy_j"].as_f64() > Some(0.0));
     // The connection of each is known too: the kernel is asked when a request has ended.
