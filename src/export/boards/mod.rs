@@ -12,6 +12,7 @@ mod panel;
 mod query;
 mod slo;
 mod stream;
+mod why;
 
 use serde_json::Value;
 
@@ -26,8 +27,13 @@ pub struct Board {
 
 /// All boards.
 #[must_use]
-pub fn boards() -> [Board; 3] {
-    [overview::board(), stream::board(), health::board()]
+pub fn boards() -> [Board; 4] {
+    [
+        overview::board(),
+        stream::board(),
+        why::board(),
+        health::board(),
+    ]
 }
 
 #[cfg(test)]

@@ -182,12 +182,22 @@ fn gauges(live: &Live, now: f64) -> Vec<Gauge> {
         one(&catalog::BUDGET_TOKENS_USED, false, 100_000.0),
         one(&catalog::BUDGET_TOKENS_LIMIT, false, 5_000_000.0),
     ];
+    gauges.extend(context());
     for stream in live.streams() {
         let labels: Vec<_> = labels_of(stream.stream())
             .into_iter()
             .map(|(name, value)| (name, value.into_owned()))
             .collect();
         let forgotten = labels.contains(&("probe", FORGOTTEN.to_owned()));
+        gauges.push(Gauge {
+            metric: &catalog::DIAGNOSIS,
+            labels: labels
+                .iter()
+                .cloned()
+                .chain([("cause", "prefill_bound".to_owned())])
+                .collect(),
+            value: 2.0,
+        });
         for (metric, value) in [
             (
                 &catalog::LAST_SUCCESS,
@@ -202,6 +212,66 @@ fn gauges(live: &Live, now: f64) -> Vec<Gauge> {
             });
         }
     }
+    gauges
+}
+
+/// What a server with a whole metrics page, its GPUs and our machine have, and a cause.
+fn context() -> Vec<Gauge> {
+    let of = |metric: &'static Metric, more: &[(&'static str, &str)], value| Gauge {
+        metric,
+        labels: std::iter::once(("target", "sim".to_owned()))
+            .chain(
+                more.iter()
+                    .map(|(name, value)| (*name, (*value).to_owned())),
+            )
+            .collect(),
+        value,
+    };
+    let mut gauges = vec![
+        of(&catalog::SERVER_SWAPPED, &[], 0.0),
+        of(&catalog::SERVER_KV_USAGE_MAX, &[], 0.5),
+        of(&catalog::SERVER_PREEMPTIONS, &[], 2.0),
+        of(&catalog::SERVER_PREFIX_HIT, &[], 0.3),
+        of(&catalog::SERVER_OUTSIDE, &[], 0.004),
+        of(&catalog::SERVER_OUTSIDE_ERROR, &[], 0.001),
+        of(&catalog::SERVER_SUSPECT, &[("mark", "frozen_gauges")], 0.0),
+        of(&catalog::SERVER_TOKENS, &[("type", "input")], 900.0),
+        of(&catalog::SERVER_TOKENS, &[("type", "output")], 400.0),
+        of(&catalog::GPU_IMBALANCE, &[("of", "utilization")], 0.1),
+    ];
+    let latencies = [
+        ("ttft", 0.1),
+        ("queue", 0.01),
+        ("prefill", 0.08),
+        ("itl", 0.01),
+        ("tpot", 0.01),
+    ];
+    for (kind, value) in latencies {
+        gauges.push(of(&catalog::SERVER_LATENCY, &[("of", kind)], value));
+    }
+    for gpu in ["0", "1"] {
+        for (metric, value) in [
+            (&catalog::HW_GPU_UTILIZATION, 0.7),
+            (&catalog::HW_GPU_MEMORY_USAGE, 70e9),
+            (&catalog::HW_GPU_MEMORY_LIMIT, 80e9),
+            (&catalog::GPU_SM_CLOCK, 1.98e9),
+            (&catalog::GPU_THROTTLED, 0.0),
+            (&catalog::GPU_POWER, 450.0),
+            (&catalog::GPU_XID, 0.0),
+            (&catalog::GPU_TENSOR_ACTIVE, 0.2),
+            (&catalog::GPU_DRAM_ACTIVE, 0.6),
+        ] {
+            gauges.push(of(metric, &[("gpu", gpu), ("hw_id", "GPU-0")], value));
+        }
+    }
+    let pressure = [("of", "host"), ("resource", "cpu"), ("waiting", "some")];
+    gauges.push(Gauge {
+        metric: &catalog::HOST_PRESSURE,
+        labels: pressure
+            .map(|(name, value)| (name, value.to_owned()))
+            .into(),
+        value: 12.0,
+    });
     gauges
 }
 
