@@ -10,7 +10,7 @@ use serde_saphyr::LitString;
 use super::parts::Part;
 use super::promql::{Form, PLACE, PROBING, quoted};
 use super::recorded::series;
-use super::{Annotations, Labels, Rule, Settings, recorded};
+use super::{Annotations, Labels, Rule, Settings, gpus, recorded};
 use crate::config::Config;
 use crate::export::catalog::{
     ARRIVALS, ARRIVALS_REFUSED, BUILD_INFO, CERTIFICATE_EXPIRY, EXPORT_ITEMS, ITL, LAST_SUCCESS,
@@ -55,6 +55,8 @@ pub enum AlertKind {
     SloBurnFast,
     SloBurnSlow,
     CertificateExpires,
+    GpuError,
+    GpuThrottled,
     Absent,
     StreamMissing,
     BudgetExhausted,
@@ -64,7 +66,7 @@ pub enum AlertKind {
 }
 
 /// All of them.
-pub const ALERTS: [AlertKind; 14] = [
+pub const ALERTS: [AlertKind; 16] = [
     AlertKind::TtftRegression,
     AlertKind::ItlRegression,
     AlertKind::RequestsFail,
@@ -73,6 +75,8 @@ pub const ALERTS: [AlertKind; 14] = [
     AlertKind::SloBurnFast,
     AlertKind::SloBurnSlow,
     AlertKind::CertificateExpires,
+    AlertKind::GpuError,
+    AlertKind::GpuThrottled,
     AlertKind::Absent,
     AlertKind::StreamMissing,
     AlertKind::BudgetExhausted,
@@ -94,6 +98,8 @@ impl AlertKind {
             Self::SloBurnFast => "TokencanarySloBurnFast",
             Self::SloBurnSlow => "TokencanarySloBurnSlow",
             Self::CertificateExpires => "TokencanaryCertificateExpires",
+            Self::GpuError => "TokencanaryGpuError",
+            Self::GpuThrottled => "TokencanaryGpuThrottled",
             Self::Absent => "TokencanaryAbsent",
             Self::StreamMissing => "TokencanaryStreamMissing",
             Self::BudgetExhausted => "TokencanaryBudgetExhausted",
@@ -114,6 +120,8 @@ impl AlertKind {
             Self::NoSuccess => "no-success.md",
             Self::SloBurnFast | Self::SloBurnSlow => "slo-burn.md",
             Self::CertificateExpires => "certificate-expires.md",
+            Self::GpuError => "gpu-error.md",
+            Self::GpuThrottled => "gpu-throttled.md",
             Self::Absent => "absent.md",
             Self::StreamMissing => "stream-missing.md",
             Self::BudgetExhausted => "budget-exhausted.md",
@@ -139,6 +147,9 @@ impl AlertKind {
             | Self::StreamMissing
             | Self::ServerMetricsUnreadable => {
                 "/d/tokencanary-overview?var-target={{ $labels.target | urlquery }}"
+            }
+            Self::GpuError | Self::GpuThrottled => {
+                "/d/tokencanary-why?var-target={{ $labels.target | urlquery }}"
             }
             Self::Absent | Self::BudgetExhausted | Self::ExportFails | Self::OwnLag => {
                 "/d/tokencanary-health"
@@ -193,6 +204,8 @@ pub(super) fn of_servers(settings: &Settings, probes: &[Part], targets: &[Part])
     alerts.extend([
         certificate(14, Severity::Warning),
         certificate(3, Severity::Critical),
+        gpus::error(settings),
+        gpus::throttled(settings),
     ]);
     alerts
         .into_iter()

@@ -9,6 +9,7 @@
 //! passes in two hours at 12.
 
 mod alerts;
+mod gpus;
 mod parts;
 mod promql;
 mod recorded;
