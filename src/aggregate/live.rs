@@ -10,12 +10,13 @@ use std::time::Duration;
 
 use super::exemplars::ExportedSpan;
 use super::gpu::{GpuHistory, GpuRules};
+use super::node::NodeHistory;
 use super::slo::ExactBounds;
 use super::totals::Totals;
 use super::window::{KEPT, Window, Windows};
 use crate::clock::MonoTime;
 use crate::measurement::{
-    GpuSample, GpuStates, Observed, RequestRecord, Sample, Slo, StallRule, Stream,
+    GpuSample, GpuStates, NodeSample, Observed, RequestRecord, Sample, Slo, StallRule, Stream,
 };
 
 /// Requests kept for the table of the last ones.
@@ -103,6 +104,8 @@ pub struct Live {
     samples: Vec<Option<Sample>>,
     /// Per target; `None` where no GPUs are read.
     gpus: Vec<Option<GpuHistory>>,
+    /// Per target.
+    nodes: Vec<NodeHistory>,
     last: VecDeque<Arc<Observed>>,
     strays: u64,
     bounds: ExactBounds,
@@ -121,6 +124,7 @@ impl Live {
                 .collect(),
             samples: vec![None; targets],
             gpus: vec![None; targets],
+            nodes: vec![NodeHistory::default(); targets],
             last: VecDeque::with_capacity(LAST_REQUESTS),
             strays: 0,
             bounds,
@@ -170,6 +174,20 @@ impl Live {
             Some(Some(known)) => known.push(sample),
             _ => self.strays += 1,
         }
+    }
+
+    /// Takes a reading of the host of a target.
+    pub fn node_sample(&mut self, sample: &NodeSample) {
+        match self.nodes.get_mut(sample.target_index) {
+            Some(known) => known.push(sample),
+            None => self.strays += 1,
+        }
+    }
+
+    /// What is known of the host of each target, in the order of targets.
+    #[must_use]
+    pub fn nodes(&self) -> &[NodeHistory] {
+        &self.nodes
     }
 
     /// What is known of the GPUs of each target, in the order of targets.

@@ -23,6 +23,7 @@ use super::gpus::{self, GpuReading};
 use super::join::{Join, Known};
 use super::lanes::{Lane, Lanes, Load};
 use super::ledger::Ledger;
+use super::nodes::NodeReading;
 use super::streams::{StreamPlan, headers, loops, streams};
 use super::tokenizers::{Tokenizers, load_all, measure};
 use super::{App, Extent, Outputs, Setup};
@@ -152,6 +153,7 @@ impl App {
             records: records_in,
             samples: mpsc::channel(SAMPLES),
             gpus: GpuReading::new(&config, (anchor, &own))?,
+            nodes: NodeReading::new(&config, (anchor, &own))?,
             exporters,
             otlp,
             live: Arc::clone(&join.live),

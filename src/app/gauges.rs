@@ -57,6 +57,7 @@ impl App {
             live: Arc::clone(&self.live),
             instance: self.instance.clone(),
             host: HostFiles::default(),
+            config: self.config.clone(),
             max_ages: self.join.known.iter().map(|known| known.max_age).collect(),
         };
         Arc::new(move || reader.read())
@@ -81,6 +82,7 @@ struct Reader {
     max_ages: Vec<Duration>,
     /// Our own machine.
     host: HostFiles,
+    config: Config,
 }
 
 impl Reader {
@@ -147,6 +149,7 @@ impl Reader {
         let live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
         let names = self.slots.iter().map(|(name, _)| &**name);
         gauges.extend(super::gpus::gauges(&live, names, self.anchor.now()));
+        gauges.extend(super::nodes::gauges(&live, &self.config, self.anchor.now()));
         drop(live);
         gauges.extend(super::host::gauges(&self.host.read()));
         gauges

@@ -15,7 +15,7 @@ use crate::clock::TimeAnchor;
 use crate::config::TraceSampling;
 use crate::export::offer;
 use crate::export::otlp::{Event, Events};
-use crate::measurement::{GpuSample, Observed, RequestRecord, Sample};
+use crate::measurement::{GpuSample, NodeSample, Observed, RequestRecord, Sample};
 use crate::telemetry::ExportCounters;
 
 /// How often windows are looked at.
@@ -64,6 +64,12 @@ pub(super) struct Known {
     pub(super) max_age: Duration,
 }
 
+/// Readings of what a target runs on.
+pub(super) struct Beside {
+    pub(super) gpus: mpsc::Receiver<GpuSample>,
+    pub(super) nodes: mpsc::Receiver<NodeSample>,
+}
+
 /// The joining stage.
 pub(super) struct Join {
     pub(super) anchor: TimeAnchor,
@@ -87,7 +93,7 @@ impl Join {
         mut self,
         mut records: mpsc::Receiver<RequestRecord>,
         mut samples: mpsc::Receiver<Sample>,
-        mut gpus: mpsc::Receiver<GpuSample>,
+        mut beside: Beside,
     ) -> Option<Summary> {
         let mut ticks = interval(TICK);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
@@ -96,7 +102,8 @@ impl Join {
             tokio::select! {
                 biased;
                 Some(sample) = samples.recv() => self.sample(sample),
-                Some(sample) = gpus.recv() => self.live().gpu_sample(sample),
+                Some(sample) = beside.gpus.recv() => self.live().gpu_sample(sample),
+                Some(sample) = beside.nodes.recv() => self.live().node_sample(&sample),
                 record = records.recv() => match record {
                     Some(record) => self.record(record).await,
                     None => break,

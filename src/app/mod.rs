@@ -19,6 +19,7 @@ mod host;
 mod join;
 mod lanes;
 mod ledger;
+mod nodes;
 mod run;
 mod runtimes;
 pub mod simulate;
@@ -47,6 +48,7 @@ use self::exporters::{ExporterTask, Otlp};
 use self::feed::{FeedTask, Tally};
 use self::gpus::GpuReading;
 use self::join::Join;
+use self::nodes::NodeReading;
 use crate::aggregate::Live;
 use crate::clock::TimeAnchor;
 use crate::config::Config;
@@ -120,6 +122,7 @@ pub struct App {
     samples: (mpsc::Sender<Sample>, mpsc::Receiver<Sample>),
     polls: Vec<Poll>,
     gpus: GpuReading,
+    nodes: NodeReading,
     exporters: Vec<ExporterTask>,
     otlp: Otlp,
     live: Arc<Mutex<Live>>,

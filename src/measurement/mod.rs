@@ -10,6 +10,7 @@
 mod chunks;
 mod derive;
 mod gpu;
+mod node;
 mod notes;
 mod outcome;
 mod phase;
@@ -22,6 +23,7 @@ mod stream;
 pub use chunks::{Chunk, Chunks};
 pub use derive::{StallRule, is_own_lag};
 pub use gpu::{Gpu, GpuAt, GpuField, GpuFields, GpuSample, GpuState, GpuStates, THROTTLING};
+pub use node::{NodeSample, NodeState};
 pub use notes::{Note, Notes};
 pub use outcome::{Outcome, RefusedReason};
 pub use phase::{Phase, PhaseKind};
