@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use super::exemplars::ExportedSpan;
 use super::gpu::{GpuHistory, GpuRules};
+use super::node::NodeHistory;
 use super::server::{ServerHistory, ServerWindow};
 use super::slo::{ExactBounds, SloTotals};
 use super::totals::Totals;
@@ -17,7 +18,7 @@ use super::window::{KEPT, Window, Windows};
 use crate::clock::MonoTime;
 use crate::measurement::server::{Scrape, ScrapeResult};
 use crate::measurement::{
-    GpuSample, GpuStates, Observed, RequestRecord, Sample, Slo, StallRule, Stream,
+    GpuSample, GpuStates, NodeSample, Observed, RequestRecord, Sample, Slo, StallRule, Stream,
 };
 
 /// Requests kept for the table of the last ones.
@@ -122,6 +123,8 @@ pub struct Live {
     results: Vec<Option<ScrapeResult>>,
     /// Per target; `None` where no GPUs are read.
     gpus: Vec<Option<GpuHistory>>,
+    /// Per target.
+    nodes: Vec<NodeHistory>,
     last: VecDeque<Arc<Observed>>,
     strays: u64,
     bounds: ExactBounds,
@@ -141,6 +144,7 @@ impl Live {
             servers: vec![ServerHistory::new(PAGES_EVERY); targets],
             results: vec![None; targets],
             gpus: vec![None; targets],
+            nodes: vec![NodeHistory::default(); targets],
             last: VecDeque::with_capacity(LAST_REQUESTS),
             strays: 0,
             bounds,
@@ -219,6 +223,20 @@ impl Live {
             Some(Some(known)) => known.push(sample),
             _ => self.strays += 1,
         }
+    }
+
+    /// Takes a reading of the host of a target.
+    pub fn node_sample(&mut self, sample: &NodeSample) {
+        match self.nodes.get_mut(sample.target_index) {
+            Some(known) => known.push(sample),
+            None => self.strays += 1,
+        }
+    }
+
+    /// What is known of the host of each target, in the order of targets.
+    #[must_use]
+    pub fn nodes(&self) -> &[NodeHistory] {
+        &self.nodes
     }
 
     /// What is known of the GPUs of each target, in the order of targets.

@@ -23,6 +23,7 @@ use super::gpus::{self, GpuReading};
 use super::join::{Join, Known};
 use super::lanes::{Lane, Lanes, Load};
 use super::ledger::Ledger;
+use super::nodes::NodeReading;
 use super::polls::polls;
 use super::streams::{StreamPlan, loops, streams};
 use super::tokenizers::{Tokenizers, load_all, measure};
@@ -160,6 +161,7 @@ impl App {
             records: records_in,
             scrapes: mpsc::channel(SCRAPES),
             gpus: GpuReading::new(&config, (anchor, &own))?,
+            nodes: NodeReading::new(&config, (anchor, &own))?,
             exporters,
             otlp,
             live: Arc::clone(&join.live),

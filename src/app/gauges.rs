@@ -61,6 +61,7 @@ impl App {
             watch: Arc::clone(&self.join.diagnosing.watch),
             instance: self.instance.clone(),
             host: HostFiles::default(),
+            config: self.config.clone(),
             max_ages: self.join.known.iter().map(|known| known.max_age).collect(),
         };
         Arc::new(move || reader.read())
@@ -86,6 +87,7 @@ struct Reader {
     max_ages: Vec<Duration>,
     /// Our own machine.
     host: HostFiles,
+    config: Config,
 }
 
 impl Reader {
@@ -139,6 +141,7 @@ impl Reader {
         let live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
         let names = self.slots.iter().map(|(name, _)| &**name);
         gauges.extend(super::gpus::gauges(&live, names, self.anchor.now()));
+        gauges.extend(super::nodes::gauges(&live, &self.config, self.anchor.now()));
         drop(live);
         gauges.extend(super::host::gauges(&self.host.read()));
         gauges

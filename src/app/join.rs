@@ -18,7 +18,7 @@ use crate::config::TraceSampling;
 use crate::export::offer;
 use crate::export::otlp::{Event, Events};
 use crate::measurement::server::Scrape;
-use crate::measurement::{GpuSample, Observed, RequestRecord, StateAt};
+use crate::measurement::{GpuSample, NodeSample, Observed, RequestRecord, StateAt};
 use crate::telemetry::ExportCounters;
 
 /// How often windows are looked at.
@@ -67,6 +67,12 @@ pub(super) struct Known {
     pub(super) max_age: Duration,
 }
 
+/// Readings of what a target runs on.
+pub(super) struct Beside {
+    pub(super) gpus: mpsc::Receiver<GpuSample>,
+    pub(super) nodes: mpsc::Receiver<NodeSample>,
+}
+
 /// The joining stage.
 pub(super) struct Join {
     pub(super) anchor: TimeAnchor,
@@ -91,7 +97,7 @@ impl Join {
         mut self,
         mut records: mpsc::Receiver<RequestRecord>,
         mut scrapes: mpsc::Receiver<Scrape>,
-        mut gpus: mpsc::Receiver<GpuSample>,
+        mut beside: Beside,
     ) -> Option<Summary> {
         let mut ticks = interval(TICK);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
@@ -100,7 +106,8 @@ impl Join {
             tokio::select! {
                 biased;
                 Some(scrape) = scrapes.recv() => self.scrape(scrape),
-                Some(sample) = gpus.recv() => self.live().gpu_sample(sample),
+                Some(sample) = beside.gpus.recv() => self.live().gpu_sample(sample),
+                Some(sample) = beside.nodes.recv() => self.live().node_sample(&sample),
                 record = records.recv() => match record {
                     Some(record) => self.record(record).await,
                     None => break,

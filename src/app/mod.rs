@@ -20,6 +20,7 @@ mod host;
 mod join;
 mod lanes;
 mod ledger;
+mod nodes;
 mod polls;
 mod recognise;
 mod run;
@@ -52,6 +53,7 @@ use self::exporters::{ExporterTask, Otlp};
 use self::feed::{FeedTask, Tally};
 use self::gpus::GpuReading;
 use self::join::Join;
+use self::nodes::NodeReading;
 use crate::aggregate::Live;
 use crate::analysis::Watch;
 use crate::clock::TimeAnchor;
@@ -130,6 +132,7 @@ pub struct App {
     scrapes: (mpsc::Sender<Scrape>, mpsc::Receiver<Scrape>),
     polls: Vec<Poll>,
     gpus: GpuReading,
+    nodes: NodeReading,
     exporters: Vec<ExporterTask>,
     otlp: Otlp,
     live: Arc<Mutex<Live>>,

@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::exporters::{ExporterTask, Otlp};
 use super::feed::FileReport;
+use super::join::Beside;
 use super::{App, discover};
 use crate::aggregate::Summary;
 use crate::export::otlp::{MetricSource, OtlpMetrics};
@@ -153,7 +154,10 @@ impl App {
                 }
             });
         }
-        let gpu_samples = self.gpus.start((&self.other, &stop));
+        let beside = Beside {
+            gpus: self.gpus.start((&self.other, &stop)),
+            nodes: self.nodes.start((&self.other, &stop)),
+        };
         for (target, streams) in discover::unresolved(&self.config, &self.streams) {
             let (anchor, stop) = (self.anchor, stop.clone());
             self.other.spawn(async move {
@@ -176,7 +180,7 @@ impl App {
             .collect();
         let join = self
             .other
-            .spawn(self.join.run(self.records, scrapes_in, gpu_samples));
+            .spawn(self.join.run(self.records, scrapes_in, beside));
         Tasks {
             dispatches,
             join,

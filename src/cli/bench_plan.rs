@@ -292,6 +292,8 @@ impl Load {
             server_metrics: ServerMetrics::Auto,
             server_metrics_every: Duration::from_secs(1),
             gpu: None,
+            node: None,
+            node_every: Duration::from_secs(15),
         }
     }
 

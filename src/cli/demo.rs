@@ -119,6 +119,8 @@ fn config(simulated: SocketAddr, seed: u64) -> anyhow::Result<Config> {
             },
             every: Duration::from_secs(1),
         }),
+        node: Some(format!("http://{simulated}/node/metrics")),
+        node_every: Duration::from_secs(2),
     };
     Ok(Config {
         seed: Some(seed),

@@ -192,6 +192,8 @@ fn config((server, seed): (SocketAddr, u64), compress: u32) -> anyhow::Result<Co
         server_metrics: ServerMetrics::Auto,
         server_metrics_every: Duration::from_secs(1),
         gpu: None,
+        node: None,
+        node_every: Duration::from_secs(15),
     };
     let rate = f64::from(compress) / EVERY.as_secs_f64();
     let probe = ProbeConfig {

@@ -58,6 +58,10 @@ pub struct TargetConfig {
     pub server_metrics_every: Duration,
     /// Its GPUs, if they are read.
     pub gpu: Option<GpuConfig>,
+    /// The page of the node exporter on its host.
+    pub node: Option<String>,
+    /// Interval of reading that page.
+    pub node_every: Duration,
 }
 
 /// Which of several addresses an arrival goes to.

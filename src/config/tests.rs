@@ -66,6 +66,8 @@ fn what_is_left_out_holds_its_default() {
             server_metrics: ServerMetrics::Auto,
             server_metrics_every: Duration::from_secs(5),
             gpu: None,
+            node: None,
+            node_every: Duration::from_secs(15),
         }],
         probes: vec![ProbeConfig {
             name: "short-chat".to_owned(),
@@ -317,10 +319,6 @@ fn what_is_planned_is_refused_and_not_ignored() {
         (
             "probes[0].arrivals.process",
             with_probe(&GOOD.replace("constant", "sine")),
-        ),
-        (
-            "targets[0].node",
-            with_probe(GOOD).replace("name: a", "name: a\n  node: x"),
         ),
         (
             "targets[0].gpu.select",

@@ -305,6 +305,18 @@ metrics! {
         "Energy of all GPUs of the target, as far as readings cover it");
     GPU_SAMPLE_AGE = Metric::gauge(Target, ["tokencanary.gpu.sample.age", "s", "tokencanary_gpu_sample_age_seconds"],
         "Time since the state of the target's GPUs was last read");
+    NODE_CPU_BUSY = Metric::gauge(Target, ["tokencanary.node.cpu.busy", "1", "tokencanary_node_cpu_busy_ratio"],
+        "Share of the processors of the target's host that worked between the last two readings");
+    NODE_CPU_WAITING = Metric::gauge(Target, ["tokencanary.node.cpu.waiting", "1", "tokencanary_node_cpu_waiting_ratio"],
+        "Share of time in which some task of that host waited for a processor");
+    NODE_MEMORY_WAITING = Metric::gauge(Target, ["tokencanary.node.memory.waiting", "1", "tokencanary_node_memory_waiting_ratio"],
+        "Share of time in which some task of that host waited for memory");
+    NODE_LOAD = Metric::gauge(Target, ["tokencanary.node.load", "{task}", "tokencanary_node_load"],
+        "Tasks of that host that ran or wanted to, for each processor, mean of a minute");
+    NODE_MEMORY_AVAILABLE = Metric::gauge(Target, ["tokencanary.node.memory.available", "1", "tokencanary_node_memory_available_ratio"],
+        "Share of that host's memory that could be had without swapping");
+    NODE_SAMPLE_AGE = Metric::gauge(Target, ["tokencanary.node.sample.age", "s", "tokencanary_node_sample_age_seconds"],
+        "Time since the target's host was last read");
     IN_FLIGHT = Metric::gauge(Target, ["tokencanary.in_flight", "{request}", "tokencanary_in_flight"],
         "Our requests in flight");
     IN_FLIGHT_LIMIT = Metric::gauge(Target, ["tokencanary.governor.in_flight.limit", "{request}", "tokencanary_governor_in_flight_limit"],
@@ -325,6 +337,8 @@ metrics! {
         "Reads of a target's metrics page by result").with(&["target", "result"]);
     GPU_SCRAPES = Metric::counter(Program, ["tokencanary.gpu.scrapes", "{scrape}", "tokencanary_gpu_scrapes_total"],
         "Reads of the state of a target's GPUs by result").with(&["target", "result"]);
+    NODE_SCRAPES = Metric::counter(Program, ["tokencanary.node.scrapes", "{scrape}", "tokencanary_node_scrapes_total"],
+        "Reads of the page of a target's host by result").with(&["target", "result"]);
     BUILD_INFO = Metric::gauge(Program, ["tokencanary.build.info", "", "tokencanary_build_info"],
         "Always 1; the version is in its label").with(&["version"]);
     TARGET_INFO = Metric::gauge(Program, ["target.info", "", "target_info"],

@@ -16,6 +16,7 @@ pub struct SelfMetrics {
     export_failures: IntCounterVec,
     scrapes: IntCounterVec,
     gpu_scrapes: IntCounterVec,
+    node_scrapes: IntCounterVec,
 }
 
 /// What became of the values offered to one exporter: each accepted one ends as exactly one of
@@ -133,6 +134,14 @@ impl SelfMetrics {
             ),
             &["target", "result"],
         )?;
+        let node_scrapes = counter(
+            &registry,
+            (
+                "tokencanary_node_scrapes_total",
+                "Reads of the page of a target's host by result",
+            ),
+            &["target", "result"],
+        )?;
         let build = build_info()?;
         registry.register(Box::new(build))?;
         #[cfg(target_os = "linux")]
@@ -145,6 +154,7 @@ impl SelfMetrics {
             export_failures,
             scrapes,
             gpu_scrapes,
+            node_scrapes,
         })
     }
 
@@ -173,6 +183,12 @@ impl SelfMetrics {
     #[must_use]
     pub fn gpu_scrapes(&self, target: &str, result: &str) -> IntCounter {
         self.gpu_scrapes.with_label_values(&[target, result])
+    }
+
+    /// The counter of reads of the page of `target`'s host that ended as `result`.
+    #[must_use]
+    pub fn node_scrapes(&self, target: &str, result: &str) -> IntCounter {
+        self.node_scrapes.with_label_values(&[target, result])
     }
 
     /// All of it at this moment.

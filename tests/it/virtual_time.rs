@@ -141,6 +141,8 @@ pub(crate) fn config(arrivals: Arrivals, when_full: WhenFull, in_flight: u32) ->
             server_metrics: ServerMetrics::Off,
             server_metrics_every: Duration::from_secs(5),
             gpu: None,
+            node: None,
+            node_every: Duration::from_secs(15),
         }],
         probes: vec![ProbeConfig {
             name: "probe".to_owned(),

@@ -18,6 +18,8 @@ use crate::measurement::Api;
 
 /// The default of `server_metrics_every`.
 const EVERY: Duration = Duration::from_secs(5);
+/// The default of `node_every`: what a host counts changes slowly, and its page is long.
+const NODE_EVERY: Duration = Duration::from_secs(15);
 /// A page read more often than this would be load of its own.
 const FASTEST: Duration = Duration::from_millis(100);
 /// Protocols that are planned.
@@ -73,6 +75,14 @@ fn target<'a>(reader: &mut Reader<'a>, section: &Section<'a>) -> Option<TargetCo
         None => Some(None),
         Some(_) => gpu(reader, section).map(Some),
     };
+    let node = url_at(reader, section, "node", |text| {
+        let without_query = text.split('?').next().unwrap_or_default();
+        page_url(without_query, "http://node-7:9100/metrics")?;
+        Ok(text.to_owned())
+    });
+    let node_every = reader.optional(section, "node_every", |given| {
+        given.duration(FASTEST..=HOUR)
+    });
     Some(TargetConfig {
         name: name?,
         urls: urls?,
@@ -87,6 +97,8 @@ fn target<'a>(reader: &mut Reader<'a>, section: &Section<'a>) -> Option<TargetCo
         server_metrics: server_metrics.unwrap_or(ServerMetrics::Auto),
         server_metrics_every: every.unwrap_or(EVERY),
         gpu: gpu?,
+        node,
+        node_every: node_every.unwrap_or(NODE_EVERY),
     })
 }
 

@@ -43,6 +43,21 @@ fn every_key_is_read() {
 }
 
 #[test]
+fn the_host_of_a_target_is_a_page() {
+    let with = |lines: &str| with_probe(GOOD).replace("name: a", &format!("name: a\n  {lines}"));
+    let good = with("node: 'http://node-7:9100/metrics'\n  node_every: 5s");
+    let config = from_text(&good, Format::Yaml, "c.yaml").unwrap_or_else(|found| panic!("{found}"));
+    let target = &config.targets[0];
+    assert_eq!(target.node.as_deref(), Some("http://node-7:9100/metrics"));
+    assert_eq!(target.node_every, Duration::from_secs(5));
+    let bad = from_text(&with("node: node-7"), Format::Yaml, "c.yaml").expect_err("no URL");
+    assert!(
+        bad.to_string().contains("http://node-7:9100/metrics"),
+        "{bad}"
+    );
+}
+
+#[test]
 fn what_does_not_fit_is_refused_with_what_was_wanted() {
     for (lines, path, wanted) in [
         ("{}", "targets[0].gpu.dcgm", "missing"),

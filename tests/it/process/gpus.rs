@@ -13,7 +13,7 @@ const OK: (&str, &str) = ("tokencanary_requests_total", "outcome=\"ok\"");
 fn configuration(url: &str, gpu: &str, more: &str) -> String {
     format!(
         "targets:
-  - {{ name: a, url: '{url}', server_metrics: off, gpu: {gpu} }}
+  - {{ name: a, url: '{url}', server_metrics: off, node: '{url}/node/metrics', node_every: 500ms, gpu: {gpu} }}
 probes:
   - name: p
     targets: [a]
@@ -30,6 +30,56 @@ fn exporter(server: &Simulated, select: &str) -> String {
         "{{ dcgm: '{}/dcgm/metrics', {select}, every: 500ms }}",
         server.url
     )
+}
+
+/// What the page says of the GPU of the target and of its host.
+fn assert_page(page: &str) {
+    assert!(
+        page.contains("tokencanary_node_cpu_busy_ratio{target=\"a\"} 0."),
+        "{page}"
+    );
+    assert!(
+        page.contains("tokencanary_node_memory_available_ratio{target=\"a\"} 0.71875"),
+        "{page}"
+    );
+    let series = |name: &str| page.lines().filter(|line| line.starts_with(name)).count();
+    assert_eq!(
+        series("hw_gpu_utilization_ratio{"),
+        1,
+        "one of four on the page: {page}"
+    );
+    assert!(
+        page.contains("tokencanary_gpu_count{target=\"a\"} 1"),
+        "{page}"
+    );
+    assert!(page.contains("hw_id=\"GPU-5ca1ab1e-0000-4000-8000-000000000000\""));
+    assert_eq!(
+        series("tokencanary_gpu_imbalance_ratio{"),
+        0,
+        "there is one"
+    );
+    assert!(page.contains("tokencanary_gpu_throttled{target=\"a\",gpu=\"0\""));
+}
+
+fn assert_connections(records: &[Value]) {
+    // The connection of each is known too: the kernel is asked when a request has ended.
+    let of_tcp = |record: &&Value| !record["tcp"].is_null();
+    let known: Vec<&Value> = records.iter().filter(of_tcp).collect();
+    assert!(
+        known.len() > records.len() / 2,
+        "{} of {}",
+        known.len(),
+        records.len()
+    );
+    for record in known {
+        let rtt = record["tcp"]["rtt_ms"].as_f64().expect("a time");
+        assert!(rtt > 0.0 && rtt < 1_000.0, "{record}");
+        assert_eq!(
+            record["tcp"]["retransmits"].as_u64().unwrap_or(0),
+            0,
+            "{record}"
+        );
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -56,23 +106,7 @@ async fn each_record_has_the_gpus_of_its_target_and_no_others() {
         .expect("it answers");
     assert_eq!(daemon.program.terminate(SOON).await.code(), Some(143));
 
-    let series = |name: &str| page.lines().filter(|line| line.starts_with(name)).count();
-    assert_eq!(
-        series("hw_gpu_utilization_ratio{"),
-        1,
-        "one of four on the page: {page}"
-    );
-    assert!(
-        page.contains("tokencanary_gpu_count{target=\"a\"} 1"),
-        "{page}"
-    );
-    assert!(page.contains("hw_id=\"GPU-5ca1ab1e-0000-4000-8000-000000000000\""));
-    assert_eq!(
-        series("tokencanary_gpu_imbalance_ratio{"),
-        0,
-        "there is one"
-    );
-    assert!(page.contains("tokencanary_gpu_throttled{target=\"a\",gpu=\"0\""));
+    assert_page(&page);
     let status: Value = serde_json::from_str(&status).expect("it is JSON");
     let gpu = &status["targets"][0]["gpu"];
     assert_eq!(
@@ -97,19 +131,7 @@ async fn each_record_has_the_gpus_of_its_target_and_no_others() {
         assert!((0.0..=1_500.0).contains(&age), "{instant}: {last}");
     }
     assert!(last["gpu"]["intended"]["energy_j"].as_f64() > Some(0.0));
-    // The connection of each is known too: the kernel is asked when a request has ended.
-    let of_tcp = |record: &&Value| !record["tcp"].is_null();
-    let known: Vec<&Value> = records.iter().filter(of_tcp).collect();
-    assert!(known.len() > records.len() / 2, "{last}");
-    for record in known {
-        let rtt = record["tcp"]["rtt_ms"].as_f64().expect("a time");
-        assert!(rtt > 0.0 && rtt < 1_000.0, "{record}");
-        assert_eq!(
-            record["tcp"]["retransmits"].as_u64().unwrap_or(0),
-            0,
-            "{record}"
-        );
-    }
+    assert_connections(&records);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

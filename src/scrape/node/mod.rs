@@ -1,0 +1,76 @@
+//! The host of a server, from the page of its node exporter.
+
+mod poll;
+
+pub use poll::NodePoll;
+
+use super::page::Lines;
+use crate::measurement::NodeState;
+
+/// Reads the host of `page`; `None` if no family of a node exporter is on it.
+#[must_use]
+pub fn read_node(page: &str) -> Option<NodeState> {
+    let mut state = NodeState::default();
+    let (mut cpus, mut busy, mut recognised) = (0_u32, None, false);
+    for line in Lines::new(page) {
+        let value = Some(line.value).filter(|value| value.is_finite() && *value >= 0.0);
+        let place = match line.name {
+            // `node_cpu` until version 0.15, in the same seconds.
+            "node_cpu_seconds_total" | "node_cpu" => {
+                recognised = true;
+                match line.labels.get("mode").as_deref() {
+                    Some("idle") => cpus += 1,
+                    Some("iowait") | None => {}
+                    Some(_) => busy = value.map(|value| busy.unwrap_or(0.0) + value).or(busy),
+                }
+                continue;
+            }
+            "node_pressure_cpu_waiting_seconds_total" => &mut state.cpu_waiting,
+            "node_pressure_memory_waiting_seconds_total" => &mut state.memory_waiting,
+            "node_load1" => &mut state.load,
+            "node_memory_MemTotal_bytes" => &mut state.memory_total,
+            "node_memory_MemAvailable_bytes" => &mut state.memory_available,
+            "node_boot_time_seconds" => &mut state.booted,
+            _ => continue,
+        };
+        recognised = true;
+        *place = value;
+    }
+    state.cpus = (cpus > 0).then(|| f64::from(cpus));
+    state.cpu_busy = busy;
+    recognised.then_some(state)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_node_exporters_page_is_read() {
+        let page = "node_cpu_seconds_total{cpu=\"0\",mode=\"idle\"} 100\n\
+            node_cpu_seconds_total{cpu=\"0\",mode=\"user\"} 5\n\
+            node_cpu_seconds_total{cpu=\"0\",mode=\"iowait\"} 50\n\
+            node_cpu_seconds_total{cpu=\"1\",mode=\"idle\"} 90\n\
+            node_cpu_seconds_total{cpu=\"1\",mode=\"system\"} 2.5\n\
+            node_pressure_cpu_waiting_seconds_total 3\n\
+            node_load1 0.5\nnode_memory_MemTotal_bytes 1000\n\
+            node_memory_MemAvailable_bytes NaN\nnode_boot_time_seconds 1.7e9\n";
+        let expected = NodeState {
+            cpus: Some(2.0),
+            cpu_busy: Some(7.5),
+            cpu_waiting: Some(3.0),
+            memory_waiting: None,
+            load: Some(0.5),
+            memory_total: Some(1000.0),
+            memory_available: None,
+            booted: Some(1.7e9),
+        };
+        assert_eq!(read_node(page), Some(expected));
+    }
+
+    #[test]
+    fn another_page_is_none() {
+        assert_eq!(read_node("vllm:num_requests_running 3\n"), None);
+        assert_eq!(read_node("<html>"), None);
+    }
+}
