@@ -372,22 +372,29 @@ fn families(page: &[u8]) -> Vec<MetricFamily> {
             families.push(stands_in);
         }
         if family.name == catalog::REQUESTS.prometheus {
-            families.push(noted(family.clone()));
+            for (metric, label) in [
+                (&catalog::RESPONSES_NOTED, ("note", "compressed")),
+                (&catalog::KNOWN_ANSWERS, ("result", "right")),
+            ] {
+                families.push(standing_for(metric, label, family.clone()));
+            }
         }
         families.push(family);
     }
     families
 }
 
-/// Requests as responses that had a note each.
-fn noted(mut family: MetricFamily) -> MetricFamily {
-    catalog::RESPONSES_NOTED
-        .prometheus
-        .clone_into(&mut family.name);
+/// Requests as responses that had a note each, or as questions that were answered.
+fn standing_for(
+    metric: &Metric,
+    (name, value): (&str, &str),
+    mut family: MetricFamily,
+) -> MetricFamily {
+    metric.prometheus.clone_into(&mut family.name);
     for metric in &mut family.metric {
         metric.label.push(LabelPair {
-            name: "note".to_owned(),
-            value: "compressed".to_owned(),
+            name: name.to_owned(),
+            value: value.to_owned(),
         });
     }
     family

@@ -114,3 +114,46 @@ async fn errors_name_the_file() {
         "{why}"
     );
 }
+
+/// A Parquet file in Baseten's layout, of rows `(Unix ms, prompt tokens)`.
+#[cfg(feature = "parquet")]
+fn parquet(rows: &[(i64, i64)]) -> Vec<u8> {
+    use ::parquet::data_type::Int64Type;
+    use ::parquet::file::properties::WriterProperties;
+    use ::parquet::file::writer::SerializedFileWriter;
+    use ::parquet::schema::parser::parse_message_type;
+    let schema = "message schema { REQUIRED INT64 timestamp_start_unix_ms; REQUIRED INT64 input_tokens; REQUIRED INT64 output_tokens; }";
+    let schema = Arc::new(parse_message_type(schema).expect("a schema"));
+    let properties = Arc::new(WriterProperties::builder().build());
+    let mut bytes = Vec::new();
+    let writer = SerializedFileWriter::new(&mut bytes, schema, properties);
+    let mut writer = writer.expect("memory can be written");
+    let mut group = writer.next_row_group().expect("memory can be written");
+    let ones = vec![1; rows.len()];
+    let (times, lengths): (Vec<i64>, Vec<i64>) = rows.iter().copied().unzip();
+    for values in [times, lengths, ones] {
+        let column = group.next_column().expect("memory can be written");
+        let mut column = column.expect("there are three");
+        let typed = column.typed::<Int64Type>();
+        typed.write_batch(&values, None, None).expect("writable");
+        column.close().expect("writable");
+    }
+    group.close().expect("writable");
+    writer.close().expect("writable");
+    bytes
+}
+
+#[cfg(feature = "parquet")]
+#[tokio::test(start_paused = true)]
+async fn parquet_files_of_a_directory_are_put_in_order() {
+    let parts = folder(&[
+        ("a.parquet", parquet(&[(1_700_000_003_000, 7)])),
+        (
+            "b.parquet",
+            parquet(&[(1_700_000_001_000, 5), (1_700_000_002_000, 6)]),
+        ),
+    ]);
+    let played = sent(&parts, "").await;
+    assert_eq!(played.times(), [0, 1_000, 2_000]);
+    assert_eq!(played.counts(), [5, 6, 7]);
+}
