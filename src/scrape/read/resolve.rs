@@ -74,14 +74,13 @@ struct Group<'a> {
     told: Vec<(usize, &'a str, &'a str)>,
 }
 
-fn groups(parts: Parts<'_>, at: usize) -> Vec<Group<'_>> {
-    let mut parts: Vec<Part<'_>> = parts.list;
+fn groups<'a>(parts: Parts<'a>, at: usize) -> Vec<Group<'a>> {
+    let mut parts: Vec<Part<'a>> = parts.list;
     parts.retain(|part| part.dialect == at);
-    let place = |key: &Key<'_>| (key.model.to_owned(), key.ranks.map(str::to_owned));
     parts.sort_by(|a, b| {
+        let place = |key: &Key<'a>| (key.model, key.ranks, key.instance);
         place(&a.key)
             .cmp(&place(&b.key))
-            .then_with(|| a.key.instance.cmp(b.key.instance))
             .then_with(|| copies(&a.key, &b.key))
     });
     let mut groups: Vec<Group<'_>> = Vec::new();
@@ -380,10 +379,15 @@ impl Buckets {
         add(&mut self.count, &other.count);
         add(&mut self.all, &other.all);
         self.broken |= other.broken;
-        for (bound, amount) in &other.below {
-            let same = |entry: &&mut (f64, Amount)| entry.0.to_bits() == bound.to_bits();
-            match self.below.iter_mut().find(same) {
-                Some((_, whole)) => add(whole, amount),
+        for (at, (bound, amount)) in other.below.iter().enumerate() {
+            let same = |entry: &(f64, Amount)| entry.0.to_bits() == bound.to_bits();
+            // Ranks of one engine have the same bounds in the same order.
+            let found = match self.below.get(at) {
+                Some(entry) if same(entry) => Some(at),
+                _ => self.below.iter().position(same),
+            };
+            match found {
+                Some(at) => add(&mut self.below[at].1, amount),
                 None => self.below.push((*bound, *amount)),
             }
         }
