@@ -1,8 +1,8 @@
-//! What the pages of a server and of its GPUs come to as evidence.
+//! What the pages of a server, of its GPUs and of its host come to as evidence.
 
-use super::evidence::{Build, Estimate, Gauge, GpuSide, ServerSide, Spread};
-use crate::aggregate::GpuWindow;
+use super::evidence::{Build, Estimate, Gauge, GpuSide, HostSide, ServerSide, Spread};
 use crate::aggregate::server::{GaugeWindow, HistogramWindow, ServerWindow};
+use crate::aggregate::{GpuWindow, NodeWindow};
 use crate::measurement::server::{CounterRole, GaugeRole, HistogramRole, ServerInfo};
 
 impl From<&ServerWindow> for ServerSide {
@@ -70,6 +70,16 @@ impl From<&GpuWindow> for GpuSide {
             throttled: window.throttled,
             xid: window.new_xid,
             memory_active: window.dram_active,
+        }
+    }
+}
+
+impl From<&NodeWindow> for HostSide {
+    fn from(window: &NodeWindow) -> Self {
+        Self {
+            cpu: window.cpu_busy,
+            throttled: None,
+            pressure: window.cpu_waiting,
         }
     }
 }

@@ -3,7 +3,9 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::aggregate::Live;
-use crate::analysis::{Build, Change, Diagnosis, Fact, GpuSide, ServerSide, Surroundings, Watch};
+use crate::analysis::{
+    Build, Change, Diagnosis, Fact, GpuSide, HostSide, ServerSide, Surroundings, Watch,
+};
 use crate::clock::MonoTime;
 use crate::control::Slots;
 use crate::export::otlp::{Event, Events};
@@ -94,7 +96,13 @@ fn surroundings(live: &Live, target: usize, span: (MonoTime, MonoTime)) -> Surro
         gpu: gpus
             .map(|gpus| GpuSide::from(&gpus.window(from, to)))
             .unwrap_or_default(),
-        ..Surroundings::default()
+        host: live
+            .nodes()
+            .get(target)
+            .and_then(|node| node.window(from, to))
+            .map(|window| HostSide::from(&window))
+            .unwrap_or_default(),
+        own_pressure: None,
     }
 }
 

@@ -60,7 +60,7 @@ use crate::clock::TimeAnchor;
 use crate::config::Config;
 use crate::control::Slots;
 use crate::measurement::server::Scrape;
-use crate::measurement::{GpuSample, RequestRecord, Stream};
+use crate::measurement::{GpuSample, NodeSample, RequestRecord, Stream};
 use crate::scrape::Poll;
 use crate::telemetry::SelfMetrics;
 use crate::transport::{Connect, TcpConnect};
@@ -158,6 +158,12 @@ impl App {
     pub fn watch(&self) -> Arc<Mutex<Watch>> {
         Arc::clone(&self.join.diagnosing.watch)
     }
+    /// Takes what is said of hosts, for whoever reads it in another way.
+    #[must_use]
+    pub fn node_samples(&self) -> mpsc::Sender<NodeSample> {
+        self.nodes.samples()
+    }
+
     /// Takes what is said of GPUs, for whoever reads it in another way.
     #[must_use]
     pub fn gpu_samples(&self) -> mpsc::Sender<GpuSample> {

@@ -4,7 +4,7 @@ use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 
 use super::aside::{Asking, page_elsewhere};
-use super::build::{SAMPLE_INTERVALS, SAMPLES};
+use super::build::{SAMPLE_INTERVALS, SCRAPES};
 use super::dispatch::Stop;
 use crate::aggregate::Live;
 use crate::clock::{MonoTime, TimeAnchor};
@@ -43,8 +43,13 @@ impl NodeReading {
         }
         Ok(Self {
             polls,
-            samples: mpsc::channel(SAMPLES),
+            samples: mpsc::channel(SCRAPES),
         })
+    }
+
+    /// Where readings go.
+    pub(super) fn samples(&self) -> mpsc::Sender<NodeSample> {
+        self.samples.0.clone()
     }
 
     /// Starts reading; gives where the readings come out.

@@ -14,7 +14,7 @@ pub fn read_node(page: &str) -> Option<NodeState> {
     let (mut cpus, mut busy, mut recognised) = (0_u32, None, false);
     for line in Lines::new(page) {
         let value = Some(line.value).filter(|value| value.is_finite() && *value >= 0.0);
-        let place = match line.name {
+        let place = match &*line.name {
             // `node_cpu` until version 0.15, in the same seconds.
             "node_cpu_seconds_total" | "node_cpu" => {
                 recognised = true;

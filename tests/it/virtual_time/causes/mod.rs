@@ -16,8 +16,8 @@ use tokencanary::app::{App, Extent, Outputs, Setup};
 use tokencanary::clock::TimeAnchor;
 use tokencanary::config::{Format, GpuConfig, GpuSelect, GpuSource, ServerMetrics, from_text};
 use tokencanary::measurement::server::{Scrape, ScrapeResult};
-use tokencanary::measurement::{GpuSample, Sample};
-use tokencanary::scrape::{read_gpus, read_page};
+use tokencanary::measurement::{GpuSample, NodeSample, Sample};
+use tokencanary::scrape::{read_gpus, read_node, read_page};
 use tokencanary::simulator::{Hardware, Simulator, SimulatorConfig};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::mpsc;
@@ -53,11 +53,14 @@ async fn page(simulator: &Simulator, path: &str) -> String {
     body.to_owned()
 }
 
-/// Reads the pages of the server and of its GPUs once a second.
-async fn scrape(
-    (simulator, anchor): (Simulator, TimeAnchor),
-    (scrapes, gpus): (mpsc::Sender<Scrape>, mpsc::Sender<GpuSample>),
-) {
+type Inputs = (
+    mpsc::Sender<Scrape>,
+    mpsc::Sender<GpuSample>,
+    mpsc::Sender<NodeSample>,
+);
+
+/// Reads the pages of the server, of its GPUs and of its host once a second.
+async fn scrape((simulator, anchor): (Simulator, TimeAnchor), (scrapes, gpus, nodes): Inputs) {
     let select = GpuSelect {
         pod: Some("canary-sim-*".to_owned()),
         ..GpuSelect::default()
@@ -88,6 +91,15 @@ async fn scrape(
             gpus: read.gpus.into(),
         };
         if scrapes.send(scrape).await.is_err() || gpus.send(sample).await.is_err() {
+            return;
+        }
+        let node = read_node(&page(&simulator, "/node/metrics").await);
+        let node = NodeSample {
+            target_index: 0,
+            at: anchor.now(),
+            state: node.expect("it is a node's"),
+        };
+        if nodes.send(node).await.is_err() {
             return;
         }
     }
@@ -132,7 +144,7 @@ async fn play(scene: &Scene, seed: u64) -> Vec<Diagnosis> {
     let watch = app.watch();
     let scraping = tokio::spawn(scrape(
         (simulator, anchor),
-        (app.scrapes(), app.gpu_samples()),
+        (app.scrapes(), app.gpu_samples(), app.node_samples()),
     ));
     // A little more: the last look is every ten seconds.
     Box::pin(app.run(sleep(WELL + FOUND + Duration::from_millis(700))))

@@ -201,6 +201,9 @@ pub(super) fn around() -> Vec<Scene> {
         Scene::of(Cause::GpuError, FaultKind::Xid { code: 79 }).always(users.clone()),
         Scene::of(Cause::GpuImbalance, FaultKind::GpuFull { factor: 1.8 }).always(users.clone()),
         Scene::of(Cause::HostBound, FaultKind::HostStall { factor: 3.0 }).always(users.clone()),
+        Scene::of(Cause::ServerHost, FaultKind::HostPressure { factor: 2.0 })
+            .with(&[Cause::HostBound])
+            .always(users.clone()),
         Scene::near("a little late host", FaultKind::HostStall { factor: 1.05 }).always(users),
         Scene::of(Cause::Network, FaultKind::GatewayDelay { delay: ms(200) }),
         Scene::near("a short way", FaultKind::GatewayDelay { delay: ms(5) }),
