@@ -146,9 +146,12 @@ const RULES: [Rule; Cause::ALL.len()] = [
 pub fn diagnose(now: &Evidence, before: Option<&Evidence>) -> Finding {
     let view = View::new(now, before);
     let mut causes: Vec<Diagnosis> = RULES.iter().filter_map(|rule| rule(&view)).collect();
-    // Late requests of ours look like every other cause.
+    // Late requests of ours look like every other cause, and a dead engine like many.
     if let Some(own) = causes.iter().position(|one| one.cause == Cause::OwnClient) {
         causes = vec![causes.swap_remove(own)];
+    }
+    if causes.iter().any(|one| one.cause == Cause::HungEngine) {
+        causes.retain(|one| !one.cause.follows_from_a_hang());
     }
     // What is explained by its own evidence needs no word for what is left.
     if causes.iter().any(|one| one.cause.explains_slow_steps()) {
@@ -174,6 +177,14 @@ impl Cause {
                 | Self::ModelChange
                 | Self::HungEngine
                 | Self::Preemption
+        )
+    }
+
+    /// Whether a dead engine shows its signs.
+    const fn follows_from_a_hang(self) -> bool {
+        matches!(
+            self,
+            Self::HostBound | Self::FrontendBound | Self::Queueing | Self::Network
         )
     }
 

@@ -82,7 +82,8 @@ pub struct ClientSide {
     pub limits: Vec<(SloMetric, f64)>,
 }
 
-/// What the server says of itself, all its users together.
+/// What the server says of itself, all its users together. In its times the mean stands in place
+/// of the median: it is exact, while quantiles are as coarse as buckets.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ServerSide {
     /// Requests it works on.

@@ -65,8 +65,9 @@ impl ClientLog {
             return;
         }
         let ended = record.timeline.end.unwrap_or(record.timeline.intended);
-        let is_lagged = record.is_lagged();
         let is_buffered = record.is_buffered();
+        // What was held back came in one read, which is not our doing.
+        let is_lagged = record.is_lagged() && !is_buffered;
         let clear = is_ok && !is_lagged && !is_buffered;
         let seconds = |time: Option<Duration>| time.map(|time| time.as_secs_f64());
         let input = record.tokens.input.map(f64::from);

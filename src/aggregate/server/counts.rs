@@ -23,10 +23,13 @@ impl CounterWindow {
     }
 }
 
+/// A start time that is made of the time that passed moves by what the clock is set by.
+pub(super) const CLOCK_STEP: f64 = 2.0;
+
 /// Whether the process of `after` is another one than that of `before`, where both tell.
 pub(super) fn restarted(before: &Sample, after: &Sample) -> bool {
     let start = |sample: &Sample| sample.page.totals.process_start;
-    matches!((start(before), start(after)), (Some(a), Some(b)) if b > a)
+    matches!((start(before), start(after)), (Some(a), Some(b)) if b > a + CLOCK_STEP)
 }
 
 /// Growth of what `value` reads from each of `pages`, ascending in time. A value that falls, or

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::counts::CLOCK_STEP;
 use super::{CounterWindow, HistogramWindow, OwnTraffic};
 use crate::measurement::server::{CounterRole, Engine, GaugeRole, HistogramRole, ServerTotals};
 use crate::measurement::{Sample, ServerState};
@@ -141,9 +142,13 @@ pub(super) fn saw_tooth(pages: &[&Sample]) -> bool {
     let pages = &pages[pages.len().saturating_sub(TEETH)..];
     let totals = || pages.iter().map(|sample| &sample.page.totals);
     let starts = totals().filter_map(|totals| totals.process_start);
-    if falls(starts) > 0 {
+    let mut latest = f64::NEG_INFINITY;
+    for start in starts {
         // A process never began earlier than it did before.
-        return true;
+        if start < latest - CLOCK_STEP {
+            return true;
+        }
+        latest = latest.max(start);
     }
     let teeth = |read: &dyn Fn(&ServerTotals) -> Option<f64>| {
         let values: Vec<f64> = totals().filter_map(read).collect();

@@ -20,10 +20,7 @@ const GROWN: f64 = 1.3;
 /// So much of the time the memory is read: near what it can do.
 const MEMORY_BOUND: f64 = 0.6;
 
-const SERVER_TTFT: (&str, Unit) = (
-    "time to first token by the server, median of the server",
-    Unit::Seconds,
-);
+const SERVER_TTFT: (&str, Unit) = ("time to first token by the server, mean", Unit::Seconds);
 const RUNNING: (&str, Unit) = ("requests running", Unit::Count);
 const WAITING: (&str, Unit) = ("requests waiting", Unit::Count);
 const KV_USAGE: (&str, Unit) = ("KV cache in use", Unit::Share);
@@ -75,7 +72,7 @@ pub(super) fn queueing(view: &View) -> Option<Diagnosis> {
         .with(view.fact(KV_USAGE, kv_usage))
         .and(
             longer,
-            view.fact(("time in the queue, median", Unit::Seconds), queued),
+            view.fact(("time in the queue, mean", Unit::Seconds), queued),
         )
         .and(view.tokens_are_slow().map(|slow| !slow), None)
         .close()
@@ -181,7 +178,7 @@ pub(super) fn prefill_bound(view: &View) -> Option<Diagnosis> {
     }
     let prompts = |evidence: &Evidence| evidence.server.prompt_tokens;
     Case::open(Cause::PrefillBound, view.first_is_slow())?
-        .with(view.fact(("time in prefill, median", Unit::Seconds), computes))
+        .with(view.fact(("time in prefill, mean", Unit::Seconds), computes))
         .with(view.fact(SERVER_TTFT, first))
         .and(
             view.waits().map(|waits| !waits),
@@ -197,14 +194,15 @@ pub(super) fn prefill_bound(view: &View) -> Option<Diagnosis> {
 
 pub(super) fn decode_bound(view: &View) -> Option<Diagnosis> {
     let by_server = view.is_slower(|evidence| evidence.server.itl);
-    if view.tokens_are_slow() != Some(true) || by_server == Some(false) || view.come_in_bursts() {
+    let slower = by_server.or_else(|| view.is_slower(|evidence| evidence.client.itl));
+    if view.tokens_are_slow() != Some(true) || slower != Some(true) || view.come_in_bursts() {
         return None;
     }
     let step = |evidence: &Evidence| Some(evidence.server.itl?.p50);
     let memory = |evidence: &Evidence| evidence.gpu.memory_active;
     Case::open(Cause::DecodeBound, view.tokens_are_slow())?
         .with(view.fact(
-            ("time between tokens, median of the server", Unit::Seconds),
+            ("time between tokens by the server, mean", Unit::Seconds),
             step,
         ))
         .and(

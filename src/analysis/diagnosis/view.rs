@@ -141,7 +141,13 @@ impl<'e> View<'e> {
 
     pub(super) fn cache_is_full(&self) -> Option<bool> {
         let Gauge { mean, max } = self.now.server.kv_usage?;
-        Some(mean >= FULL || max >= 0.98)
+        Some(mean >= FULL || max >= 0.98 || self.has_no_room(mean) == Some(true))
+    }
+
+    /// Whether what is free on average holds no two requests like ours.
+    fn has_no_room(&self, used: f64) -> Option<bool> {
+        let free = (1.0 - used) * self.now.server.kv_tokens?;
+        Some(free < 2.0 * self.now.client.tokens?)
     }
 
     /// Whether the engine itself, by its own histograms, got slower.

@@ -52,7 +52,9 @@ pub(super) fn hung_engine(view: &View) -> Option<Diagnosis> {
     if !mute || stands == Some(false) {
         return None;
     }
-    Case::open(Cause::HungEngine, Some(true))?
+    // Without a word from the server it may be unreachable behind something that takes requests.
+    let said = stands.is_some() || works.is_some();
+    Case::open(Cause::HungEngine, said.then_some(true))?
         .with(view.fact(
             ("requests without a first token in time", Unit::Share),
             silent,
@@ -82,7 +84,7 @@ pub(super) fn buffering_proxy(view: &View) -> Option<Diagnosis> {
         .and(
             between(view.now).map(|seconds| seconds > 0.0),
             view.fact(
-                ("time between tokens, median of the server", Unit::Seconds),
+                ("time between tokens by the server, mean", Unit::Seconds),
                 between,
             ),
         )
@@ -142,7 +144,7 @@ pub(super) fn network(view: &View) -> Option<Diagnosis> {
         .and(
             view.server_is_slower().map(|slower| !slower),
             view.fact(
-                ("time to first token by the server, median", Unit::Seconds),
+                ("time to first token by the server, mean", Unit::Seconds),
                 |e| Some(e.server.ttft?.p50),
             ),
         )

@@ -44,7 +44,7 @@ use super::engine::{Engine, EngineState};
 use super::faults::{Fault, TooManyFaults};
 use super::hardware::Hardware;
 use super::profile::Profile;
-use crate::clock::{MonoTime, TimeAnchor};
+use crate::clock::{MonoTime, TimeAnchor, WallAnchor};
 
 /// Name of the model when none is given.
 pub const DEFAULT_MODEL: &str = "sim/canary-0.6b";
@@ -102,6 +102,8 @@ pub struct Simulator {
 #[derive(Debug)]
 struct Inner {
     anchor: TimeAnchor,
+    /// Read once: when a process began does not change while it runs.
+    wall: WallAnchor,
     hardware: Hardware,
     served: Served,
     state: Mutex<State>,
@@ -135,6 +137,7 @@ impl Simulator {
         Ok(Self {
             inner: Arc::new(Inner {
                 anchor,
+                wall: anchor.wall(),
                 hardware: config.hardware,
                 served: Served {
                     model: config.model,

@@ -169,7 +169,7 @@ fn version(simulator: &Simulator) -> Page {
 }
 
 fn metrics(simulator: &Simulator) -> Page {
-    let wall = simulator.inner.anchor.wall();
+    let wall = simulator.inner.wall;
     let served = simulator.served();
     let body = simulator.change(|state, now| {
         state.pump(now);
@@ -203,7 +203,7 @@ fn gpus(simulator: &Simulator) -> Page {
 
 /// What a node exporter there says.
 fn node(simulator: &Simulator) -> Page {
-    let wall = simulator.inner.anchor.wall();
+    let wall = simulator.inner.wall;
     let booted = Duration::from_nanos(wall.unix_ns(MonoTime::ZERO)).as_secs_f64();
     text(simulator.change(|state, now| {
         state.pump(now);

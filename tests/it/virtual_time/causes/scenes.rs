@@ -166,11 +166,11 @@ pub(super) fn inside() -> Vec<Scene> {
                 kv_blocks: 100,
                 ..Profile::demo()
             })
-            .always(load(4.0, 400, 100)),
+            .always(load(2.2, 400, 100)),
         Scene::of(Cause::Preemption, FaultKind::ShrinkKv { share: 0.14 })
             .with(&[Cause::KvCachePressure])
-            .always(growing.clone()),
-        Scene::near("room to grow", FaultKind::ShrinkKv { share: 0.6 }).always(growing),
+            .always(growing),
+        Scene::near("room to grow", FaultKind::ShrinkKv { share: 0.6 }).always(load(2.0, 50, 400)),
         Scene::of(Cause::PrefillBound, FaultKind::SlowPrefill { factor: 2.5 }),
         Scene::near(
             "a little slower prefill",
