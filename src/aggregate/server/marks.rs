@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::counts::JITTER;
 use super::{CounterWindow, HistogramWindow, OwnTraffic};
 use crate::measurement::server::{CounterRole, Engine, GaugeRole, HistogramRole, ServerTotals};
 use crate::measurement::{Sample, ServerState};
@@ -140,8 +141,8 @@ pub(super) fn frozen(pages: &[&Sample]) -> bool {
 pub(super) fn saw_tooth(pages: &[&Sample]) -> bool {
     let pages = &pages[pages.len().saturating_sub(TEETH)..];
     let totals = || pages.iter().map(|sample| &sample.page.totals);
-    let starts = totals().filter_map(|totals| totals.process_start);
-    if falls(starts) > 0 {
+    let starts: Vec<f64> = totals().filter_map(|totals| totals.process_start).collect();
+    if starts.windows(2).any(|two| two[1] < two[0] - JITTER) {
         // A process never began earlier than it did before.
         return true;
     }
