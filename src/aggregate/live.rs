@@ -119,6 +119,8 @@ impl StreamLive {
 pub struct Live {
     streams: Vec<StreamLive>,
     servers: Vec<ServerHistory>,
+    /// Of several addresses of a target, the one whose page is read: the first.
+    paged: Vec<Option<Box<str>>>,
     /// What became of the last reading of each target's page.
     results: Vec<Option<ScrapeResult>>,
     /// Per target; `None` where no GPUs are read.
@@ -135,6 +137,13 @@ impl Live {
     /// `targets`.
     #[must_use]
     pub fn new(streams: Vec<(Arc<Stream>, StreamRules)>, targets: usize) -> Self {
+        let mut paged = vec![None; targets];
+        for (stream, _) in &streams {
+            if let Some(first) = paged.get_mut(stream.target_index) {
+                let first: &mut Option<Box<str>> = first;
+                first.get_or_insert_with(|| stream.endpoint.clone());
+            }
+        }
         let bounds = ExactBounds::of(streams.iter().map(|(_, rules)| &rules.slo));
         Self {
             streams: streams
@@ -145,6 +154,7 @@ impl Live {
             results: vec![None; targets],
             gpus: vec![None; targets],
             nodes: vec![NodeHistory::default(); targets],
+            paged,
             last: VecDeque::with_capacity(LAST_REQUESTS),
             strays: 0,
             bounds,
@@ -178,7 +188,10 @@ impl Live {
             return;
         };
         stream.totals.observe(&observed, stream.rules.stall, span);
-        if let Some(server) = self.servers.get_mut(observed.record.stream.target_index) {
+        let of = &observed.record.stream;
+        let is_paged =
+            matches!(self.paged.get(of.target_index), Some(Some(first)) if *first == of.endpoint);
+        if is_paged && let Some(server) = self.servers.get_mut(of.target_index) {
             server.own(&observed.record);
         }
         if observed.record.is_measured() {

@@ -185,3 +185,29 @@ fn row_49_counts_grow_over_all_requests() {
         assert_eq!(ttft.count(), due, "one more with each request");
     }
 }
+
+#[test]
+fn of_several_addresses_the_requests_to_the_first_are_compared_with_its_page() {
+    let first = stream(0);
+    let mut second = Arc::into_inner(stream(1)).expect("it is ours alone");
+    second.endpoint = "http://other:1".into();
+    let second = Arc::new(second);
+    let rules = [&first, &second].map(|stream| (Arc::clone(stream), RULES));
+    let mut live = Live::new(rules.into(), 1);
+    for at in [0, 5_000] {
+        live.sample(Sample {
+            target_index: 0,
+            asked: ms(at),
+            at: ms(at),
+            state: ServerState::default(),
+            page: Arc::default(),
+        });
+    }
+    for due in [1_000, 2_000] {
+        live.observe(Arc::new(ok(&first, due, &[100])), None);
+        live.observe(Arc::new(ok(&second, due, &[100])), None);
+    }
+    live.observe(Arc::new(ok(&second, 3_000, &[100])), None);
+    let window = live.server(0, (ms(0), ms(5_000))).expect("a target");
+    assert_eq!(window.own.ok, 2);
+}

@@ -23,13 +23,13 @@ impl CounterWindow {
     }
 }
 
-/// A start time that is made of the time that passed moves by what the clock is set by.
-pub(super) const CLOCK_STEP: f64 = 2.0;
+/// A start that differs by less is the same: some derive it from clocks that are adjusted.
+pub(super) const JITTER: f64 = 2.0;
 
 /// Whether the process of `after` is another one than that of `before`, where both tell.
 pub(super) fn restarted(before: &Sample, after: &Sample) -> bool {
     let start = |sample: &Sample| sample.page.totals.process_start;
-    matches!((start(before), start(after)), (Some(a), Some(b)) if b > a + CLOCK_STEP)
+    matches!((start(before), start(after)), (Some(a), Some(b)) if b > a + JITTER)
 }
 
 /// Growth of what `value` reads from each of `pages`, ascending in time. A value that falls, or

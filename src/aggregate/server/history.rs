@@ -77,11 +77,12 @@ impl ServerHistory {
         if self.own.len() == MOST_OWN {
             self.own.pop_front();
         }
-        let shows = is_ok && record.shows_tokens();
+        // Of an answer that was held back, when its first token came is what is asked.
+        let streams = is_ok && record.stream.streaming;
         let first_token = time
             .first_token
             .zip(record.ttft())
-            .filter(|_| shows)
+            .filter(|_| streams)
             .map(|(at, ttft)| FirstToken { at, ttft });
         self.own.push_back(Own {
             start,

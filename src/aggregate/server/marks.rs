@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::counts::CLOCK_STEP;
+use super::counts::JITTER;
 use super::{CounterWindow, HistogramWindow, OwnTraffic};
 use crate::measurement::server::{CounterRole, Engine, GaugeRole, HistogramRole, ServerTotals};
 use crate::measurement::{Sample, ServerState};
@@ -141,14 +141,10 @@ pub(super) fn frozen(pages: &[&Sample]) -> bool {
 pub(super) fn saw_tooth(pages: &[&Sample]) -> bool {
     let pages = &pages[pages.len().saturating_sub(TEETH)..];
     let totals = || pages.iter().map(|sample| &sample.page.totals);
-    let starts = totals().filter_map(|totals| totals.process_start);
-    let mut latest = f64::NEG_INFINITY;
-    for start in starts {
+    let starts: Vec<f64> = totals().filter_map(|totals| totals.process_start).collect();
+    if starts.windows(2).any(|two| two[1] < two[0] - JITTER) {
         // A process never began earlier than it did before.
-        if start < latest - CLOCK_STEP {
-            return true;
-        }
-        latest = latest.max(start);
+        return true;
     }
     let teeth = |read: &dyn Fn(&ServerTotals) -> Option<f64>| {
         let values: Vec<f64> = totals().filter_map(read).collect();

@@ -61,7 +61,9 @@ pub(super) fn outside(
             at_edges.push(seconds);
         }
     }
-    if inside.len() < ENOUGH {
+    // A server that counted fewer than ours counts something else, or another server's requests.
+    let surely = as_float((inside.len() - at_edges.len()) as u64);
+    if inside.len() < ENOUGH || took.count < surely {
         return None;
     }
     let server_mean = took.mean()?;

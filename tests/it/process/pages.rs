@@ -97,7 +97,7 @@ async fn daemon(folder: &Path, targets: &[(&str, &str, &str)]) -> Daemon {
   - name: p
     targets: [{}]
     arrivals: {{ process: constant, rate: 10/s }}
-    workload: {{ synthetic: {{ input_tokens: 8, output_tokens: 2 }} }}
+    workload: {{ synthetic: {{ input_tokens: 8, output_tokens: 12 }} }}
 governor: {{ requests_per_day: 10000000, tokens_per_day: 10000M, in_flight: 100 }}
 export: {{ files: {{ dir: '{}' }} }}
 ",
