@@ -241,7 +241,7 @@ metrics! {
         "Records and samples of a stream or target that is not configured");
     STREAMS_LEFT_OUT = Metric::gauge(Program, ["tokencanary.streams.left_out", "{stream}", "tokencanary_streams_left_out"],
         "Streams that are in none of the metrics above, because there are more than 1000");
-    DIAGNOSIS = Metric::gauge(Stream, ["tokencanary.diagnosis.confidence", "1", "tokencanary_diagnosis_confidence"],
+    DIAGNOSIS = Metric::gauge(Stream, ["tokencanary.diagnosis.confidence", "", "tokencanary_diagnosis_confidence"],
         "How surely a cause explains what is wrong with a stream now: 0 not any more, 1 possibly, 2 likely, 3 strongly; only causes that were found since the start").with(&["cause"]);
     SERVER_RUNNING = Metric::gauge(Target, ["tokencanary.server.running", "{request}", "tokencanary_server_running"],
         "Requests the server says it is executing");

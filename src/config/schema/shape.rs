@@ -20,8 +20,9 @@ const LIMIT: &str = r"^\s*([0-9]+\.?[0-9]*|\.[0-9]+)\s*(us|µs|ms|s|m|min|h|d)\s
 const NAME: &str = r"^[A-Za-z0-9._-]{1,64}$";
 
 /// How phrases for values without a closed set of words begin.
-const TEXTS: [&str; 11] = [
+const TEXTS: [&str; 12] = [
     "a text",
+    "the namespace of ",
     "the name of ",
     "the path of ",
     "a URL, ",
@@ -82,6 +83,8 @@ fn list(wanted: &str, section: Option<Value>) -> Option<Value> {
         section?
     } else if rest.starts_with("names ") {
         pattern(NAME)
+    } else if rest.starts_with("numbers") {
+        json!({ "type": "integer", "minimum": 0 })
     } else if rest.starts_with("URLs") {
         json!({ "type": "string" })
     } else if rest.starts_with("durations") {

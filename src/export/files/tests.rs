@@ -76,8 +76,8 @@ async fn files_are_rotated_by_size_and_the_oldest_go() {
     let dir = TempDir::new("rotated");
     let config = FilesConfig {
         dir: dir.0.clone(),
-        // Two lines of a good 1,200 bytes each.
-        max_size: 2_800,
+        // Two lines of a good 1,400 bytes each.
+        max_size: 3_200,
         keep: 2,
     };
     let counters = write(RecordFiles::rotating(&config, writing()), 0..9).await;
