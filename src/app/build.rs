@@ -4,8 +4,8 @@
 //! ids and the beginnings of cold prompts afresh each time.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use anyhow::Context;
@@ -15,21 +15,17 @@ use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 use tokio_util::task::TaskTracker;
 
-use super::diagnosis::Diagnosing;
 use super::dispatch::{Dispatch, PhasePlan, Rules, Shared, Stop, Supply};
-use super::exporters::{self, ExporterTask, Otlp};
 use super::feed::{Feed, FeedTask, FileReader, FromFile, Making, Timing};
-use super::gpus::{self, GpuReading};
-use super::join::{Join, Known};
+use super::gpus::GpuReading;
+use super::joining::Joining;
 use super::lanes::{Lane, Lanes, Load};
 use super::ledger::Ledger;
 use super::nodes::NodeReading;
 use super::polls::polls;
 use super::streams::{StreamPlan, loops, streams};
 use super::tokenizers::{Tokenizers, load_all, measure};
-use super::{App, Extent, Outputs, Setup};
-use crate::aggregate::{Live, Reach, SampleRing, StreamRules, SummaryBuilder};
-use crate::analysis::Watch;
+use super::{App, Extent, Setup};
 use crate::client::Cancel;
 use crate::clock::TimeAnchor;
 use crate::config::{
@@ -38,7 +34,7 @@ use crate::config::{
 use crate::control::{Governor, Slots};
 use crate::load::schedule::start_within;
 use crate::load::workload::{Measure, Sources, Tokenizer, Workload};
-use crate::measurement::{Phase, PhaseKind, RequestRecord, Slo, Stream, TraceIds};
+use crate::measurement::{Phase, PhaseKind, RequestRecord, Stream, TraceIds};
 use crate::telemetry::SelfMetrics;
 use crate::transport::Connect;
 
@@ -48,8 +44,6 @@ const RECORDS: usize = 2048;
 pub(super) const SCRAPES: usize = 256;
 /// A sample is used up to this many intervals after it was taken.
 pub(super) const SAMPLE_INTERVALS: u32 = 3;
-/// Samples kept of one target at most.
-const MAX_SAMPLES: usize = 100_000;
 
 /// What the order of a file's entries is drawn for, beside phases.
 const FILE_ORDER: u64 = 1 << 10;
@@ -196,12 +190,6 @@ fn shared(
     }
 }
 
-/// Which requests have a span that leaves the program, if any has.
-fn exported_spans(config: &Config) -> Option<TraceSampling> {
-    let otlp = config.export.otlp.as_ref()?;
-    otlp.traces.as_ref().map(|_| otlp.sampling)
-}
-
 /// Which requests are traced: all, unless OTLP says otherwise.
 fn sampling(config: &Config) -> TraceSampling {
     let otlp = config.export.otlp.as_ref();
@@ -223,76 +211,6 @@ fn loads(config: &Config) -> Vec<Vec<Load>> {
     targets
         .map(|target| target.urls.iter().map(|_| Load::default()).collect())
         .collect()
-}
-
-/// What the joining stage is made of.
-struct Joining<'j> {
-    config: &'j Config,
-    outputs: &'j Outputs,
-    plans: &'j [StreamPlan<'j>],
-    slots: &'j [Slots],
-    anchor: TimeAnchor,
-    own: &'j SelfMetrics,
-    tokenizers: &'j Tokenizers,
-}
-
-impl Joining<'_> {
-    /// The stage, and the exporters behind it.
-    fn stage(
-        &self,
-        ledgers: Vec<Ledger>,
-        instance: &str,
-    ) -> anyhow::Result<(Join, Vec<ExporterTask>, Otlp)> {
-        let Self {
-            config, outputs, ..
-        } = self;
-        let rules: Vec<_> = self
-            .plans
-            .iter()
-            .map(|plan| (Arc::clone(&plan.stream), rules(plan.probe)))
-            .collect();
-        let parts = exporters::Parts {
-            anchor: self.anchor,
-            own: self.own,
-            instance,
-            rules: &rules,
-        };
-        let built = exporters::build(&config.export, outputs, &parts)?;
-        let streams: Vec<_> = rules.iter().map(|(stream, _)| Arc::clone(stream)).collect();
-        let targets = config.targets.iter();
-        let watched = rules
-            .iter()
-            .map(|(stream, rules)| (stream.target_index, rules.slo));
-        let watch = Arc::new(Mutex::new(Watch::new(watched)));
-        let every = targets.clone().map(|target| target.server_metrics_every);
-        let live = Live::new(rules, config.targets.len())
-            .reading_every(every)
-            .reading_gpus(gpus::rules(config));
-        let live = Arc::new(Mutex::new(live));
-        let join = Join {
-            anchor: self.anchor,
-            diagnosing: Diagnosing {
-                watch,
-                live: Arc::clone(&live),
-                slots: self.slots.to_vec(),
-                events: built.otlp.events.clone(),
-            },
-            live,
-            summary: outputs
-                .summary
-                .then(|| SummaryBuilder::new(&streams).held_to(slo_of_all(&config.probes))),
-            known: targets
-                .map(|target| known(target, &config.probes))
-                .collect(),
-            outlets: built.outlets,
-            events: built.otlp.events.clone(),
-            reach: Reach::new(config.targets.len()),
-            ledgers,
-            exported_spans: exported_spans(config),
-            tokenizers: self.tokenizers.clone(),
-        };
-        Ok((join, built.tasks, built.otlp))
-    }
 }
 
 /// What all dispatch loops are made of.
@@ -482,40 +400,4 @@ fn timing<'p>(file: &PromptFile, mut phases: impl Iterator<Item = &'p PhaseConfi
 fn replies(probe: &ProbeConfig) -> Replies {
     let file = probe.workload.file();
     file.map(|file| file.replies).unwrap_or_default()
-}
-
-/// What all requests of a run are held to: nothing, where there are several probes.
-const fn slo_of_all(probes: &[ProbeConfig]) -> Slo {
-    match probes {
-        [only] => only.slo,
-        _ => Slo::NONE,
-    }
-}
-
-const fn rules(probe: &ProbeConfig) -> StreamRules {
-    StreamRules {
-        stall: probe.stall,
-        total: probe.limits.total,
-        slo: probe.slo,
-        knows_answers: probe.workload.knows_answers(),
-    }
-}
-
-/// The samples of `target`, kept long enough to serve the longest request at its end.
-fn known(target: &TargetConfig, probes: &[ProbeConfig]) -> Known {
-    let every = target.server_metrics_every;
-    let longest = probes
-        .iter()
-        .map(|probe| probe.limits.total)
-        .max()
-        .unwrap_or_default();
-    let samples = longest.as_nanos() / every.as_nanos().max(1) + 4;
-    Known {
-        ring: SampleRing::new(
-            usize::try_from(samples)
-                .unwrap_or(usize::MAX)
-                .min(MAX_SAMPLES),
-        ),
-        max_age: every * SAMPLE_INTERVALS,
-    }
 }

@@ -18,6 +18,7 @@ mod gpu_look;
 mod gpus;
 mod host;
 mod join;
+mod joining;
 mod lanes;
 mod ledger;
 mod nodes;

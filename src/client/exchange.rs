@@ -240,7 +240,6 @@ struct Exchange<'c> {
 impl Exchange<'_> {
     /// The exchange on a new connection.
     async fn run(&mut self, request: Request<Full<Bytes>>) -> Result<(), Failed> {
-        // Rare where connections are kept, and large: not in every future.
         let mut connection = Box::pin(self.open()).await?;
         let sent = self.send_on(&mut connection, request).await;
         if sent.is_err() {

@@ -371,7 +371,7 @@ const PEM_CERTIFICATES: &str = "the path of a PEM file with certificates";
 const PEM_KEY: &str = "the path of a PEM file with a private key";
 
 /// All sections, to say where a key that stands in the wrong place belongs.
-pub(super) const TABLES: [&Table; 34] = [
+pub(super) const TABLES: [&Table; 35] = [
     &TOP,
     &TARGET,
     &GPU,
@@ -387,6 +387,7 @@ pub(super) const TABLES: [&Table; 34] = [
     &RAMP_OF,
     &CANCEL,
     &WORKLOAD,
+    &KNOWN_ANSWERS,
     &SYNTHETIC,
     &PROMPT_FILE,
     &PREFIXES,

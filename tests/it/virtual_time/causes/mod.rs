@@ -229,25 +229,23 @@ async fn hold(scenes: Vec<Scene>, seeds: std::ops::Range<u64>) {
     table.hold();
 }
 
+/// How many seeds: one, or as many as `tests/soak causes` asks for.
+fn seeds() -> std::ops::Range<u64> {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "what tests/soak asks for comes in the environment"
+    )]
+    let asked = std::env::var("TOKENCANARY_SEEDS");
+    let count = asked.map_or(1, |text| text.parse().expect("a number of seeds"));
+    1..1 + count
+}
+
 #[tokio::test(start_paused = true)]
 async fn causes_in_the_engine_are_found_within_a_minute_and_no_other() {
-    hold(inside(), 1..2).await;
+    hold(inside(), seeds()).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn causes_around_it_are_found_within_a_minute_and_no_other() {
-    hold(around(), 1..2).await;
-}
-
-/// The same at thirty seeds; takes minutes.
-#[tokio::test(start_paused = true)]
-#[ignore = "takes minutes; tests/soak runs it"]
-async fn causes_in_the_engine_at_thirty_seeds() {
-    hold(inside(), 1..31).await;
-}
-
-#[tokio::test(start_paused = true)]
-#[ignore = "takes minutes; tests/soak runs it"]
-async fn causes_around_it_at_thirty_seeds() {
-    hold(around(), 1..31).await;
+    hold(around(), seeds()).await;
 }
