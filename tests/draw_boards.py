@@ -13,7 +13,7 @@ from pathlib import Path
 from xml.sax.saxutils import escape
 
 # Which histograms are drawn: the heatmaps of a stream are finer in the native form.
-FORMS = {"overview": "classic", "stream": "native", "health": "classic"}
+FORMS = {"overview": "classic", "stream": "native", "why": "classic", "health": "classic"}
 COLUMN, LINE, GAP, TOP = 50, 27, 8, 56
 WIDTH = 24 * COLUMN + GAP
 FONT = "font-family='Inter,Helvetica,Arial,sans-serif'"

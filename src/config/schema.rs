@@ -9,6 +9,8 @@
 mod page;
 mod shape;
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value, json};
 
 use super::check::PROCESSES;
@@ -49,7 +51,7 @@ pub fn schema() -> Value {
 fn section(table: &Table, described: &Described) -> Value {
     let mut properties = Map::new();
     let mut required = Vec::new();
-    let mut one_of_two = Vec::new();
+    let mut one_of = BTreeSet::new();
     for key in table.keys {
         let path = join(table.at, key.name);
         let mut property = shape_of(table, key);
@@ -60,17 +62,24 @@ fn section(table: &Table, described: &Described) -> Value {
             if row.is_required() && is_plain {
                 required.push(key.name);
             }
-            if let Some(other) = row.or_else() {
-                one_of_two.push([key.name.to_owned(), other.to_owned()]);
+            let others = row.or_else();
+            if !others.is_empty() {
+                // From whichever side it is told, it is one choice.
+                one_of.insert(
+                    others
+                        .into_iter()
+                        .chain([key.name])
+                        .collect::<BTreeSet<_>>(),
+                );
             }
         }
         properties.insert(key.name.to_owned(), property);
     }
-    let mut all_of: Vec<Value> = one_of_two
-        .iter()
-        .map(|pair| json!({ "anyOf": pair.each_ref().map(|name| json!({ "required": [name] })) }))
-        .collect();
-    all_of.dedup_by(|a, b| swapped(a) == *b);
+    let required_of = |names: &BTreeSet<&str>| -> Value {
+        let each = names.iter().map(|name| json!({ "required": [name] }));
+        json!({ "anyOf": each.collect::<Vec<_>>() })
+    };
+    let mut all_of: Vec<Value> = one_of.iter().map(required_of).collect();
     if table.at == ARRIVALS.at {
         all_of.extend(PROCESSES.map(|(process, keys)| taken(process, keys)));
     }
@@ -88,15 +97,6 @@ fn section(table: &Table, described: &Described) -> Value {
         }
     }
     section
-}
-
-/// The same choice, named from its other side.
-fn swapped(choice: &Value) -> Value {
-    let mut choice = choice.clone();
-    if let Some(list) = choice["anyOf"].as_array_mut() {
-        list.reverse();
-    }
-    choice
 }
 
 /// `process` takes `keys`, and no others.

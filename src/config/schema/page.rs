@@ -21,11 +21,16 @@ impl Row {
         self.default == "required"
     }
 
-    /// The key that can stand instead of this one, where one of them must.
-    pub(super) fn or_else(&self) -> Option<&str> {
-        self.default
-            .strip_prefix("this or `")?
-            .strip_suffix("` is required")
+    /// The keys that can stand instead of this one, where one of them must.
+    pub(super) fn or_else(&self) -> Vec<&str> {
+        let named = |text| -> Option<&str> {
+            let rest = str::strip_prefix(text, "this")?;
+            let rest = rest.strip_suffix("` is required")?;
+            rest.strip_prefix([' ', ',']).is_some().then_some(rest)
+        };
+        // Between every two of the marks stands a name or what parts them.
+        let parts = named(&self.default).unwrap_or_default().split('`');
+        parts.skip(1).step_by(2).collect()
     }
 }
 
@@ -94,7 +99,9 @@ mod tests {
             assert!(all[key].text.starts_with("files of our own PEM"), "{key}");
         }
         assert!(all["targets[].name"].is_required());
-        assert_eq!(all["targets[].url"].or_else(), Some("urls"));
-        assert_eq!(all["targets[].urls"].or_else(), None);
+        assert_eq!(all["targets[].url"].or_else(), ["urls"]);
+        assert_eq!(all["targets[].urls"].or_else(), [""; 0]);
+        let file = &all["probes[].workload.file"];
+        assert_eq!(file.or_else(), ["synthetic", "known_answers"]);
     }
 }
