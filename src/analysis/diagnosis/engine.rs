@@ -59,7 +59,7 @@ fn preempted(evidence: &Evidence) -> Option<f64> {
 }
 
 pub(super) fn queueing(view: &View) -> Option<Diagnosis> {
-    let full = view.cache_is_full() == Some(true);
+    let full = view.cache_is_full() == Some(true) || has_little_room(view) == Some(true);
     let produces = view.now.server.output_tokens != Some(0.0);
     if !view.waits()? || full || !produces || super::hardware::idles(view) == Some(true) {
         return None;
@@ -79,14 +79,15 @@ pub(super) fn queueing(view: &View) -> Option<Diagnosis> {
         .into()
 }
 
-/// Whether a full cache makes requests wait or lose their place.
-fn is_short_of_cache(view: &View) -> Option<bool> {
+/// Whether requests wait or lose their place.
+fn is_held_up(view: &View) -> bool {
     let loses = preempted(view.now).is_some_and(|share| share >= PREEMPTED);
-    Some(view.cache_is_full()? && (view.waits() == Some(true) || loses))
+    view.waits() == Some(true) || loses
 }
 
 pub(super) fn kv_cache_pressure(view: &View) -> Option<Diagnosis> {
-    if !is_short_of_cache(view)? || has_little_room(view) == Some(true) {
+    let is_full = view.cache_is_full()?;
+    if !is_full || !is_held_up(view) || has_little_room(view) == Some(true) {
         return None;
     }
     let fuller = view
@@ -105,7 +106,8 @@ pub(super) fn kv_cache_pressure(view: &View) -> Option<Diagnosis> {
 }
 
 pub(super) fn no_room_for_cache(view: &View) -> Option<Diagnosis> {
-    if !is_short_of_cache(view)? || !has_little_room(view)? {
+    // So few fit that it is the cache, full or not, which makes one wait.
+    if !is_held_up(view) || !has_little_room(view)? {
         return None;
     }
     let memory = |evidence: &Evidence| evidence.gpu.memory;

@@ -77,7 +77,7 @@ async fn a_good_target_is_shown_phase_by_phase() {
         "TTFT ",
         "ms",
         "server: vllm ",
-        "; its metrics page is read\n  not on its page: queue\n",
+        "; its metrics page is read\n",
     ] {
         assert!(told.stdout.contains(part), "no `{part}` in {}", told.stdout);
     }
