@@ -178,7 +178,8 @@ async fn pairs_are_two_streams() {
     for pair in texts.chunks(2) {
         assert!((384..388).contains(&common(pair[0], pair[1])));
     }
-    assert_eq!(common(texts[0], texts[2]), 0);
+    // Words of the beginning are drawn afresh: now and then one is the same.
+    assert!(common(texts[0], texts[2]) < 3);
     let seen = played.records.iter().map(|record| {
         let tokens = record.tokens;
         (record.stream.cache, tokens.cached, tokens.requested_cached)
