@@ -6,7 +6,8 @@ cd "$REPO"
 
 promtool="$("$(dirname "$0")/prometheus.sh")/promtool"
 binary="${CARGO_TARGET_DIR:-target}/debug/tokencanary"
-cargo build --locked --quiet
+# As the tests have built it.
+cargo build --locked --quiet --features real
 
 work=$(mktemp -d)
 pid=
