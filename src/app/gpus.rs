@@ -17,7 +17,7 @@ use crate::measurement::{Gpu, GpuField, GpuSample, THROTTLING};
 use crate::scrape::{GpuPoll, NvmlTarget, NvmlWatch, open_driver};
 use crate::telemetry::SelfMetrics;
 
-/// GPUs of one target whose series leave the program; `tokencanary.gpu.count` shows that there are
+/// GPUs of one target whose series leave the program; `tokencanary.gpus` shows that there are
 /// more.
 const MOST_EXPORTED: usize = 64;
 /// Readings that are kept, whatever the interval: windows are compared with those before them.

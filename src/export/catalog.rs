@@ -271,7 +271,7 @@ metrics! {
         "Always 1; whose metrics page the server has").with(&["engine"]);
     SERVER_SAMPLE_AGE = Metric::gauge(Target, ["tokencanary.server.sample.age", "s", "tokencanary_server_sample_age_seconds"],
         "Time since the server's metrics page was last read");
-    GPU_COUNT = Metric::gauge(Target, ["tokencanary.gpu.count", "{gpu}", "tokencanary_gpu_count"],
+    GPU_COUNT = Metric::gauge(Target, ["tokencanary.gpus", "{gpu}", "tokencanary_gpus"],
         "GPUs that serve the target, or their instances");
     HW_GPU_UTILIZATION = Metric::gauge(Target, ["hw.gpu.utilization", "1", "hw_gpu_utilization_ratio"],
         "Share of time in which any kernel ran on the GPU").with(&GPU_LABELS);

@@ -48,10 +48,7 @@ fn assert_page(page: &str) {
         1,
         "one of four on the page: {page}"
     );
-    assert!(
-        page.contains("tokencanary_gpu_count{target=\"a\"} 1"),
-        "{page}"
-    );
+    assert!(page.contains("tokencanary_gpus{target=\"a\"} 1"), "{page}");
     assert!(page.contains("hw_id=\"GPU-5ca1ab1e-0000-4000-8000-000000000000\""));
     assert_eq!(
         series("tokencanary_gpu_imbalance_ratio{"),
@@ -160,7 +157,7 @@ async fn gpus_that_cannot_be_read_are_counted_and_hurt_nothing() {
         let page = get(&format!("{}metrics", daemon.page))
             .await
             .expect("it answers");
-        assert!(!page.contains("tokencanary_gpu_count"), "{result}");
+        assert!(!page.contains("tokencanary_gpus"), "{result}");
         assert_eq!(daemon.program.terminate(SOON).await.code(), Some(143));
     }
 }
