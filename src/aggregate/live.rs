@@ -189,8 +189,7 @@ impl Live {
         };
         stream.totals.observe(&observed, stream.rules.stall, span);
         let of = &observed.record.stream;
-        let is_paged =
-            matches!(self.paged.get(of.target_index), Some(Some(first)) if *first == of.endpoint);
+        let is_paged = is_paged(&self.paged, of);
         if is_paged && let Some(server) = self.servers.get_mut(of.target_index) {
             server.own(&observed.record);
         }
@@ -306,6 +305,12 @@ impl Live {
         &self.servers
     }
 
+    /// Whether the page that is read is that of the address of `stream`.
+    #[must_use]
+    pub fn is_paged(&self, stream: &Stream) -> bool {
+        is_paged(&self.paged, stream)
+    }
+
     /// What the server of a target was between `from` and `to`; `None` if there is no such
     /// target.
     #[must_use]
@@ -327,4 +332,9 @@ impl Live {
     pub const fn strays(&self) -> u64 {
         self.strays
     }
+}
+
+fn is_paged(paged: &[Option<Box<str>>], stream: &Stream) -> bool {
+    let first = paged.get(stream.target_index).and_then(Option::as_ref);
+    first.is_some_and(|first| *first == stream.endpoint)
 }

@@ -64,9 +64,7 @@ impl Confidence {
             Self::Strong => "strong",
         }
     }
-}
 
-impl Confidence {
     /// As a number in metrics: 1, 2 or 3.
     #[must_use]
     pub const fn level(self) -> f64 {

@@ -68,7 +68,8 @@ pub struct ClientSide {
     pub arrivals: Option<f64>,
     /// Ends per second.
     pub ends: Option<f64>,
-    /// Requests of ours in flight to the target, of all streams.
+    /// Requests of ours in flight to the target, of all streams; absent where it has several
+    /// addresses, since the server is one of them.
     pub in_flight: Option<f64>,
     /// Tokens of a request, input and output, on average.
     pub tokens: Option<f64>,
@@ -142,8 +143,6 @@ pub struct GpuSide {
 pub struct HostSide {
     /// Share of its processors in use, 0 to 1.
     pub cpu: Option<f64>,
-    /// Share of periods in which the control group was held back, 0 to 1.
-    pub throttled: Option<f64>,
     /// Share of time in which something waited for a processor, 0 to 1.
     pub pressure: Option<f64>,
 }

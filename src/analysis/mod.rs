@@ -19,4 +19,4 @@ pub use evidence::{
 };
 pub use gather::ClientLog;
 pub use reference::Reference;
-pub use watch::{Change, Look, Surroundings, Watch};
+pub use watch::{Change, Look, Surroundings, Watch, WatchedStream};

@@ -45,7 +45,6 @@ impl Reference {
         self.server(&mut all);
         all.gpu = self.gpu();
         all.host.cpu = self.number(|one| one.host.cpu);
-        all.host.throttled = self.number(|one| one.host.throttled);
         all.host.pressure = self.number(|one| one.host.pressure);
         all.own.lagged = self.number(|one| one.own.lagged);
         all.own.lag = self.spread(|one| one.own.lag);

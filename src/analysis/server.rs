@@ -80,7 +80,6 @@ impl From<&NodeWindow> for HostSide {
     fn from(window: &NodeWindow) -> Self {
         Self {
             cpu: window.cpu_busy,
-            throttled: None,
             pressure: window.cpu_waiting,
         }
     }

@@ -41,7 +41,7 @@ pub struct Surroundings {
     pub host: HostSide,
     /// Its release.
     pub build: Build,
-    /// Share of time in which something of ours waited for a processor.
+    /// Share of the time since the last look in which something of ours waited for a processor.
     pub own_pressure: Option<f64>,
 }
 
@@ -78,9 +78,21 @@ struct Found {
     missed: u32,
 }
 
+/// A stream that is to be watched.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct WatchedStream {
+    /// Position of its target.
+    pub target: usize,
+    /// Whether its target has one address only.
+    pub is_alone: bool,
+    /// What its requests are held to.
+    pub slo: Slo,
+}
+
 #[derive(Debug)]
 struct Watched {
     target: usize,
+    is_alone: bool,
     log: ClientLog,
     reference: Reference,
     /// The newest healthy look, which is not part of the past yet.
@@ -127,14 +139,15 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Watches streams, each with the position of its target and what it is held to.
+    /// Watches `streams`, each at the position of its id.
     #[must_use]
-    pub fn new(streams: impl IntoIterator<Item = (usize, Slo)>) -> Self {
+    pub fn new(streams: impl IntoIterator<Item = WatchedStream>) -> Self {
         let streams: Vec<Watched> = streams
             .into_iter()
-            .map(|(target, slo)| Watched {
-                target,
-                log: ClientLog::new(slo),
+            .map(|stream| Watched {
+                target: stream.target,
+                is_alone: stream.is_alone,
+                log: ClientLog::new(stream.slo),
                 reference: Reference::default(),
                 held: None,
                 last: None,
@@ -151,6 +164,12 @@ impl Watch {
         }
     }
 
+    /// Whether the next look is due.
+    #[must_use]
+    pub fn is_due(&self, now: MonoTime) -> bool {
+        now >= self.due
+    }
+
     /// Adds a request that has ended.
     pub fn observe(&mut self, record: &RequestRecord) {
         if let Some(one) = self.streams.get_mut(usize::from(record.stream.id.0)) {
@@ -165,15 +184,15 @@ impl Watch {
         }
     }
 
-    /// Looks at all streams if that is due; `around` says what is known of the target at a
-    /// position between two instants. What began and what is over.
+    /// Looks at all streams if that is due; `around` says what is known around the stream at
+    /// a position between two instants. What began and what is over.
     pub fn look(
         &mut self,
         now: MonoTime,
         mut around: impl FnMut(usize, MonoTime, MonoTime) -> Surroundings,
     ) -> Vec<Change> {
         let mut changes = Vec::new();
-        if now < self.due {
+        if !self.is_due(now) {
             return changes;
         }
         self.due = now + EVERY;
@@ -182,7 +201,7 @@ impl Watch {
             let span = self.streams[position].span(now);
             let from = now.minus(span);
             let mut evidence = self.evidence(target, position, (from, now));
-            let known = around(target, from, now);
+            let known = around(position, from, now);
             evidence.server = known.server;
             evidence.gpu = known.gpu;
             evidence.host = known.host;
@@ -204,7 +223,8 @@ impl Watch {
         let (mut client, own) = self.streams[position].log.window(from, to);
         let seconds = to.since(from).as_secs_f64();
         let in_flight = &self.in_flight[target];
-        client.in_flight = in_flight.mean(from, to);
+        let of_one = self.streams[position].is_alone;
+        client.in_flight = in_flight.mean(from, to).filter(|_| of_one);
         let of_target = self.streams.iter().filter(|one| one.target == target);
         let ended: usize = of_target.map(|one| one.log.count(from, to)).sum();
         if seconds > 0.0 {
@@ -339,7 +359,11 @@ mod tests {
     }
 
     fn watch(slo: Slo) -> Watch {
-        Watch::new([(0, slo)])
+        Watch::new([WatchedStream {
+            target: 0,
+            is_alone: true,
+            slo,
+        }])
     }
 
     fn end(watch: &mut Watch, second: u64, ttft: f64) {
@@ -359,8 +383,8 @@ mod tests {
         for second in 1..=900 {
             let ill = (600..720).contains(&second);
             end(&mut watch, second, if ill { 1.0 } else { 0.3 });
-            let changes = watch.look(at(second), |target, from, to| {
-                assert_eq!(target, 0);
+            let changes = watch.look(at(second), |position, from, to| {
+                assert_eq!(position, 0);
                 assert!(to.since(from) <= SPANS[0]);
                 waiting(if ill || second < 771 && second > 600 {
                     4.0

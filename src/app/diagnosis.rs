@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::aggregate::Live;
+use crate::aggregate::{Live, StreamLive};
 use crate::analysis::{
     Build, Change, Diagnosis, Fact, GpuSide, HostSide, ServerSide, Surroundings, Watch,
 };
@@ -10,6 +10,7 @@ use crate::clock::MonoTime;
 use crate::control::Slots;
 use crate::export::otlp::{Event, Events};
 use crate::measurement::{RequestRecord, Stream};
+use crate::telemetry::HostFiles;
 
 /// The name of a cause that nothing tells.
 pub(super) const UNKNOWN: &str = "unknown";
@@ -20,8 +21,29 @@ pub(super) struct Diagnosing {
     pub(super) live: Arc<Mutex<Live>>,
     /// Per target, in the order of targets.
     pub(super) slots: Vec<Slots>,
+    pub(super) pressure: OwnPressure,
     /// Takes what is to be told as a log record.
     pub(super) events: Option<Events>,
+}
+
+/// How long something waited for a processor: in our control group, or else on our machine.
+#[derive(Default)]
+pub(super) struct OwnPressure {
+    files: HostFiles,
+    /// Seconds since the start of either, and when that was read.
+    last: Option<(MonoTime, f64)>,
+}
+
+impl OwnPressure {
+    /// The share of the time since this was asked last; `None` the first time, and where the
+    /// kernel does not say.
+    fn since_last(&mut self, now: MonoTime) -> Option<f64> {
+        let state = self.files.read();
+        let waited = state.group.pressure.cpu.some.or(state.pressure.cpu.some)?;
+        let (at, before) = self.last.replace((now, waited))?;
+        let seconds = now.since(at).as_secs_f64();
+        (seconds > 0.0 && waited >= before).then(|| ((waited - before) / seconds).min(1.0))
+    }
 }
 
 impl Diagnosing {
@@ -31,12 +53,17 @@ impl Diagnosing {
     }
 
     /// Looks, if that is due.
-    pub(super) fn look(&self, now: MonoTime) {
+    pub(super) fn look(&mut self, now: MonoTime) {
         // The watch before the live state: everyone who needs both takes them in this order.
         let mut watch = lock(&self.watch);
         watch.in_flight(now, self.slots.iter().map(Slots::in_use));
-        let changes = watch.look(now, |target, from, to| {
-            surroundings(&lock(&self.live), target, (from, to))
+        if !watch.is_due(now) {
+            return;
+        }
+        let own_pressure = self.pressure.since_last(now);
+        let changes = watch.look(now, |stream, from, to| Surroundings {
+            own_pressure,
+            ..surroundings(&lock(&self.live), stream, (from, to))
         });
         drop(watch);
         if changes.is_empty() {
@@ -83,11 +110,19 @@ fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What is known of a target between two instants.
-fn surroundings(live: &Live, target: usize, span: (MonoTime, MonoTime)) -> Surroundings {
-    let server = live.server(target, span);
+/// What is known around the stream at a position between two instants. Of several addresses of a
+/// target one has its page read: the others are not judged by it.
+fn surroundings(live: &Live, stream: usize, (from, to): (MonoTime, MonoTime)) -> Surroundings {
+    let Some(stream) = live.streams().get(stream).map(StreamLive::stream) else {
+        return Surroundings::default();
+    };
+    let target = stream.target_index;
+    let paged = live
+        .is_paged(stream)
+        .then(|| live.server(target, (from, to)));
+    let server = paged.flatten();
     let gpus = live.gpus().get(target).and_then(Option::as_ref);
-    let (from, to) = span;
+    let node = live.nodes().get(target);
     Surroundings {
         server: server.as_ref().map(ServerSide::from).unwrap_or_default(),
         build: server
@@ -96,9 +131,7 @@ fn surroundings(live: &Live, target: usize, span: (MonoTime, MonoTime)) -> Surro
         gpu: gpus
             .map(|gpus| GpuSide::from(&gpus.window(from, to)))
             .unwrap_or_default(),
-        host: live
-            .nodes()
-            .get(target)
+        host: node
             .and_then(|node| node.window(from, to))
             .map(|window| HostSide::from(&window))
             .unwrap_or_default(),
@@ -125,6 +158,26 @@ fn number(fact: &Fact) -> String {
 mod tests {
     use super::*;
     use crate::analysis::{Cause, Confidence, Unit};
+
+    #[test]
+    fn pressure_is_what_came_since_it_was_asked_last() {
+        let root = std::env::temp_dir().join(format!("tokencanary-pressed-{}", std::process::id()));
+        let folder = root.join("proc/pressure");
+        std::fs::create_dir_all(&folder).expect("it is ours");
+        let mut pressure = OwnPressure {
+            files: HostFiles::below(&root),
+            last: None,
+        };
+        let mut asked = |second: u64, micros: u64| {
+            let line = format!("some avg10=0.00 avg60=0.00 avg300=0.00 total={micros}\n");
+            std::fs::write(folder.join("cpu"), line).expect("it is ours");
+            pressure.since_last(MonoTime::ZERO + std::time::Duration::from_secs(second))
+        };
+        assert_eq!(asked(1, 7_000_000), None);
+        assert_eq!(asked(11, 12_000_000), Some(0.5));
+        assert_eq!(asked(21, 0), None, "another group");
+        std::fs::remove_dir_all(&root).expect("it is ours");
+    }
 
     #[test]
     fn evidence_is_one_line_of_numbers() {

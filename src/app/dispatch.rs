@@ -84,6 +84,17 @@ impl Stop {
     pub(super) async fn stopped(&self) {
         self.token.cancelled().await;
     }
+
+    /// Runs `task` on `runtime` until it ends or the run is stopping.
+    pub(super) fn spawn(&self, runtime: &Handle, task: impl Future<Output = ()> + Send + 'static) {
+        let stop = self.clone();
+        runtime.spawn(async move {
+            tokio::select! {
+                () = task => {}
+                () = stop.stopped() => {}
+            }
+        });
+    }
 }
 
 /// What all dispatch loops share.

@@ -51,7 +51,7 @@ pub async fn look_at_gpus(config: Option<&Config>) -> anyhow::Result<Vec<GpuLook
         let Some(poll) = poll(index, target, (asking, &own))? else {
             continue;
         };
-        let (result, sample) = poll.read().await;
+        let (result, sample) = poll.once().await;
         looks.push(GpuLook {
             of: target.name.clone(),
             source: poll.url.clone(),

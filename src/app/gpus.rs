@@ -80,13 +80,7 @@ impl GpuReading {
             start(watch, samples.clone());
         }
         for poll in self.polls {
-            let (samples, stop) = (samples.clone(), stop.clone());
-            on.spawn(async move {
-                tokio::select! {
-                    () = poll.run(samples) => {}
-                    () = stop.stopped() => {}
-                }
-            });
+            stop.spawn(on, poll.run(samples.clone()));
         }
         samples_in
     }

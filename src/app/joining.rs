@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use super::Outputs;
 use super::build::SAMPLE_INTERVALS;
-use super::diagnosis::Diagnosing;
+use super::diagnosis::{Diagnosing, OwnPressure};
 use super::exporters::{self, ExporterTask, Otlp};
 use super::gpus;
 use super::join::{Join, Known};
@@ -12,7 +12,7 @@ use super::ledger::Ledger;
 use super::streams::StreamPlan;
 use super::tokenizers::Tokenizers;
 use crate::aggregate::{Live, Reach, SampleRing, StreamRules, SummaryBuilder};
-use crate::analysis::Watch;
+use crate::analysis::{Watch, WatchedStream};
 use crate::clock::TimeAnchor;
 use crate::config::{Config, ProbeConfig, TargetConfig, TraceSampling};
 use crate::control::Slots;
@@ -57,9 +57,11 @@ impl Joining<'_> {
         let built = exporters::build(&config.export, outputs, &parts)?;
         let streams: Vec<_> = rules.iter().map(|(stream, _)| Arc::clone(stream)).collect();
         let targets = config.targets.iter();
-        let watched = rules
-            .iter()
-            .map(|(stream, rules)| (stream.target_index, rules.slo));
+        let watched = rules.iter().map(|(stream, rules)| WatchedStream {
+            target: stream.target_index,
+            is_alone: config.targets[stream.target_index].urls.len() == 1,
+            slo: rules.slo,
+        });
         let watch = Arc::new(Mutex::new(Watch::new(watched)));
         let every = targets.clone().map(|target| target.server_metrics_every);
         let live = Live::new(rules, config.targets.len())
@@ -72,6 +74,7 @@ impl Joining<'_> {
                 watch,
                 live: Arc::clone(&live),
                 slots: self.slots.to_vec(),
+                pressure: OwnPressure::default(),
                 events: built.otlp.events.clone(),
             },
             live,

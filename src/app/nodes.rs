@@ -56,13 +56,7 @@ impl NodeReading {
     pub(super) fn start(self, (on, stop): (&Handle, &Stop)) -> mpsc::Receiver<NodeSample> {
         let (samples, samples_in) = self.samples;
         for poll in self.polls {
-            let (samples, stop) = (samples.clone(), stop.clone());
-            on.spawn(async move {
-                tokio::select! {
-                    () = poll.run(samples) => {}
-                    () = stop.stopped() => {}
-                }
-            });
+            stop.spawn(on, poll.run(samples.clone()));
         }
         samples_in
     }

@@ -146,26 +146,15 @@ impl App {
         }
         let (scrapes, scrapes_in) = self.scrapes;
         for poll in self.polls {
-            let (scrapes, stop) = (scrapes.clone(), stop.clone());
-            self.other.spawn(async move {
-                tokio::select! {
-                    () = poll.run(scrapes) => {}
-                    () = stop.stopped() => {}
-                }
-            });
+            stop.spawn(&self.other, poll.run(scrapes.clone()));
         }
         let beside = Beside {
             gpus: self.gpus.start((&self.other, &stop)),
             nodes: self.nodes.start((&self.other, &stop)),
         };
         for (target, streams) in discover::unresolved(&self.config, &self.streams) {
-            let (anchor, stop) = (self.anchor, stop.clone());
-            self.other.spawn(async move {
-                tokio::select! {
-                    () = discover::keep_asking(anchor, target, streams) => {}
-                    () = stop.stopped() => {}
-                }
-            });
+            let asking = discover::keep_asking(self.anchor, target, streams);
+            stop.spawn(&self.other, asking);
         }
         let exporters = self
             .exporters

@@ -4,6 +4,7 @@
 //! |---|---|---|---|
 //! | `scrape` | `Scraper` | poll server `/metrics`, DCGM, NVML into `Sample`s | interpret them |
 
+mod beside;
 mod detect;
 mod engine;
 mod gpu;

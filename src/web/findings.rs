@@ -114,7 +114,7 @@ mod tests {
 
     use super::*;
     use crate::aggregate::fixture::{RULES, ms, ok, stream};
-    use crate::analysis::{Gauge, Surroundings};
+    use crate::analysis::{Gauge, Surroundings, WatchedStream};
     use crate::measurement::{Slo, SloLimit, SloMetric};
 
     /// A stream that was looked at once: its requests take longer than their limit.
@@ -123,7 +123,11 @@ mod tests {
             at_most: Duration::from_millis(1),
             objective: None,
         };
-        let mut watch = Watch::new([(0, Slo::default().with_limit(SloMetric::Ttft, limit))]);
+        let mut watch = Watch::new([WatchedStream {
+            target: 0,
+            is_alone: true,
+            slo: Slo::default().with_limit(SloMetric::Ttft, limit),
+        }]);
         let stream = stream(0);
         for due in 0..20 {
             watch.observe(&ok(&stream, due, &[10, 15, 20]).record);

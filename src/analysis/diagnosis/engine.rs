@@ -1,6 +1,6 @@
 //! Causes inside the engine: queue, cache, batch, prefill, decode.
 
-use super::view::{Case, View};
+use super::view::{Case, Change, View};
 use super::{Diagnosis, Unit};
 use crate::analysis::cause::Cause;
 use crate::analysis::evidence::Evidence;
@@ -145,7 +145,7 @@ pub(super) fn prefix_cache_loss(view: &View) -> Option<Diagnosis> {
     // What our own requests were given is surer than what all users were.
     let of_server = view.change(|evidence| evidence.server.prefix_hits);
     let of_ours = view.change(|evidence| evidence.client.cached);
-    let lost = |hits: super::view::Change| hits.before >= SERVED && hits.now <= LOST * hits.before;
+    let lost = |hits: Change| hits.before >= SERVED && hits.now <= LOST * hits.before;
     let known = of_ours.or(of_server)?;
     if !lost(known) {
         return None;

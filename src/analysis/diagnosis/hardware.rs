@@ -1,6 +1,6 @@
 //! Causes in the GPUs and in the machine beside them.
 
-use super::view::{Case, View};
+use super::view::{Case, Change, View};
 use super::{Diagnosis, Unit};
 use crate::analysis::cause::Cause;
 use crate::analysis::evidence::Evidence;
@@ -19,8 +19,6 @@ const SOMETHING: f64 = 0.2;
 const IDLE: f64 = 0.6;
 /// And for so much less than before.
 const FELL: f64 = 0.75;
-/// A control group held back for this share of its periods.
-const HELD_BACK: f64 = 0.05;
 /// Something waits for a processor for this share of the time.
 const PRESSED: f64 = 0.2;
 
@@ -115,19 +113,13 @@ pub(super) fn host_bound(view: &View) -> Option<Diagnosis> {
 }
 
 pub(super) fn server_host(view: &View) -> Option<Diagnosis> {
-    let more = |of: fn(&Evidence) -> Option<f64>, bar: f64| {
-        let now = of(view.now)?;
-        let before = view.before.and_then(of).unwrap_or(0.0);
-        Some(now >= bar && now - before >= bar / 2.0)
-    };
-    let held_back = more(|e| e.host.throttled, HELD_BACK);
-    let pressed = more(|e| e.host.pressure, PRESSED);
-    if held_back != Some(true) && pressed != Some(true) {
+    let pressure: fn(&Evidence) -> Option<f64> = |evidence| evidence.host.pressure;
+    let more = |change: Change| change.now - change.before >= PRESSED / 2.0;
+    if pressure(view.now)? < PRESSED || !view.change(pressure).is_none_or(more) {
         return None;
     }
     Case::open(Cause::ServerHost, view.is_ill())?
-        .with(view.fact(("CPU periods held back", Unit::Share), |e| e.host.throttled))
-        .with(view.fact(("time waiting for a CPU", Unit::Share), |e| e.host.pressure))
+        .with(view.fact(("time waiting for a CPU", Unit::Share), pressure))
         .and(view.server_is_slower(), None)
         .close()
         .into()

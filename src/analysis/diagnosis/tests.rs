@@ -64,7 +64,6 @@ fn healthy() -> Evidence {
         gpu: GPUS,
         host: HostSide {
             cpu: Some(0.4),
-            throttled: Some(0.0),
             pressure: Some(0.01),
         },
         own: OwnSide {
@@ -324,7 +323,7 @@ fn idle_gpus_with_work_to_do_are_the_hosts() {
     assert_eq!(found(quiet), []);
     let pressed = |now: &mut Evidence| {
         stall(now);
-        now.host.throttled = Some(0.4);
+        now.host.pressure = Some(0.4);
     };
     let causes: Vec<Cause> = found(pressed).into_iter().map(|(cause, _)| cause).collect();
     assert_eq!(causes, [Cause::ServerHost, Cause::HostBound]);

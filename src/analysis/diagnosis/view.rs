@@ -104,8 +104,10 @@ impl<'e> View<'e> {
 
     pub(super) fn more_fail(&self) -> bool {
         let share = |evidence: &Evidence| evidence.client.share(evidence.client.failed);
-        let before = self.before.and_then(share).unwrap_or(0.0);
-        share(self.now).is_some_and(|now| now - before >= MORE_FAILURES)
+        let more = |change: Change| change.now - change.before >= MORE_FAILURES;
+        // Failing is wrong whatever was before.
+        share(self.now).is_some_and(|now| now >= MORE_FAILURES)
+            && self.change(share).is_none_or(more)
     }
 
     pub(super) fn come_in_bursts(&self) -> bool {

@@ -100,20 +100,18 @@ fn outside(evidence: &Evidence) -> Option<f64> {
 fn is_farther(view: &View) -> Option<bool> {
     let now = view.now.server.outside?;
     let total = view.now.client.ttft?.p50;
-    let (before, error) = view
-        .before
-        .and_then(|before| before.server.outside)
-        .map_or((0.0, now.error), |before| {
-            (before.value, now.error + before.error)
-        });
-    let more = now.value - before;
+    // Where it was not known before, all of it counts: a way that is so long is one to look at.
+    let (more, error) = match view.before.and_then(|before| before.server.outside) {
+        Some(before) => (now.value - before.value, now.error + before.error),
+        None => (now.value, now.error),
+    };
     Some(more >= OUTSIDE.max(error) && more >= OF_ALL * total)
 }
 
 /// Requests of ours that are in flight and that the engine neither runs nor queues.
 fn before_engine(evidence: &Evidence) -> Option<f64> {
     let server = &evidence.server;
-    let known = server.running?.mean + server.waiting.map_or(0.0, |waiting| waiting.mean);
+    let known = server.running?.mean + server.waiting?.mean;
     Some((evidence.client.in_flight? - known).max(0.0))
 }
 

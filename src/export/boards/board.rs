@@ -36,6 +36,30 @@ pub(super) enum Choice {
     One,
 }
 
+/// The choices of a board of one stream.
+pub(super) const fn one_stream() -> [Variable; 6] {
+    [
+        Variable::Histograms,
+        Variable::Window,
+        Variable::Label("target", "tokencanary_arrivals_total", Choice::One),
+        Variable::Label(
+            "endpoint",
+            "tokencanary_arrivals_total{target=~\"$target\"}",
+            Choice::Many,
+        ),
+        Variable::Label(
+            "probe",
+            "tokencanary_arrivals_total{target=~\"$target\", endpoint=~\"$endpoint\"}",
+            Choice::One,
+        ),
+        Variable::Label(
+            "cache",
+            "tokencanary_arrivals_total{target=~\"$target\", endpoint=~\"$endpoint\", probe=~\"$probe\"}",
+            Choice::Many,
+        ),
+    ]
+}
+
 /// What tells a board from others.
 pub(super) struct Head {
     pub(super) name: &'static str,

@@ -4,7 +4,7 @@
 use serde_json::json;
 
 use super::Board;
-use super::board::{Choice, Head, Row, Variable, build};
+use super::board::{Head, Row, build, one_stream};
 use super::panel::{Kind, Panel};
 use super::query::{self, STREAM, TARGET, WINDOW};
 use super::slo;
@@ -22,27 +22,6 @@ pub(super) fn board() -> Board {
         title: "tokencanary / Stream",
         description: "One stream in depth, with the state of its server below on the same time axis.",
     };
-    let series = "tokencanary_arrivals_total";
-    let variables = [
-        Variable::Histograms,
-        Variable::Window,
-        Variable::Label("target", series, Choice::One),
-        Variable::Label(
-            "endpoint",
-            "tokencanary_arrivals_total{target=~\"$target\"}",
-            Choice::Many,
-        ),
-        Variable::Label(
-            "probe",
-            "tokencanary_arrivals_total{target=~\"$target\", endpoint=~\"$endpoint\"}",
-            Choice::One,
-        ),
-        Variable::Label(
-            "cache",
-            "tokencanary_arrivals_total{target=~\"$target\", endpoint=~\"$endpoint\", probe=~\"$probe\"}",
-            Choice::Many,
-        ),
-    ];
     let row = |title, panels| Row { title, panels };
     let rows = [
         row("Latency", latency()),
@@ -53,7 +32,7 @@ pub(super) fn board() -> Board {
         row("Server", server()),
         row("Objectives", slo::panels(STREAM, "")),
     ];
-    build(&head, &variables, &rows)
+    build(&head, &one_stream(), &rows)
 }
 
 /// Quantiles of `judged` with the band of what is normal.

@@ -2,7 +2,7 @@
 //! on one time axis.
 
 use super::Board;
-use super::board::{Choice, Head, Row, Variable, build};
+use super::board::{Head, Row, build, one_stream};
 use super::panel::Panel;
 use super::query::{self, STREAM, TARGET};
 use crate::export::catalog::{
@@ -20,26 +20,6 @@ pub(super) fn board() -> Board {
         title: "tokencanary / Why",
         description: "One stream, its server, the GPUs and the canary itself on one time axis, with the causes that were found.",
     };
-    let variables = [
-        Variable::Histograms,
-        Variable::Window,
-        Variable::Label("target", "tokencanary_arrivals_total", Choice::One),
-        Variable::Label(
-            "endpoint",
-            "tokencanary_arrivals_total{target=~\"$target\"}",
-            Choice::Many,
-        ),
-        Variable::Label(
-            "probe",
-            "tokencanary_arrivals_total{target=~\"$target\", endpoint=~\"$endpoint\"}",
-            Choice::One,
-        ),
-        Variable::Label(
-            "cache",
-            "tokencanary_arrivals_total{target=~\"$target\", endpoint=~\"$endpoint\", probe=~\"$probe\"}",
-            Choice::Many,
-        ),
-    ];
     let row = |title, panels| Row { title, panels };
     let rows = [
         row("Causes", causes()),
@@ -48,7 +28,7 @@ pub(super) fn board() -> Board {
         row("GPUs", gpus()),
         row("The canary and what it reads", own()),
     ];
-    build(&head, &variables, &rows)
+    build(&head, &one_stream(), &rows)
 }
 
 /// The largest value of the target by some labels.

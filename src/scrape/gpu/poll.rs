@@ -1,22 +1,15 @@
-//! Reads the GPUs of one target again and again.
-//!
-//! As with the server's page: a page counts from the instant its last byte was read, and one that
-//! fails gives no sample, so that a record shows an older state with its age, and at last none.
+//! The page of an exporter of GPUs, read again and again.
 
 use std::time::Duration;
 
-use hyper::HeaderMap;
 use tokio::sync::mpsc;
-use tokio::time::{MissedTickBehavior, interval};
 
 use super::page::read_gpus;
 use crate::config::GpuSelect;
 use crate::measurement::GpuSample;
+use crate::scrape::beside::{Beside, Reading, again, page};
 use crate::telemetry::SelfMetrics;
 use crate::transport::fetch::Fetch;
-
-/// Longest page that is read.
-const MAX_PAGE: usize = 16 * 1024 * 1024;
 
 /// The reading of the GPUs of one target.
 #[derive(Debug)]
@@ -40,33 +33,14 @@ pub struct GpuPoll {
 impl GpuPoll {
     /// Reads until `samples` is closed, the first page at once.
     pub async fn run(self, samples: mpsc::Sender<GpuSample>) {
-        let mut ticks = interval(self.every);
-        ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
-        let mut last = "";
-        loop {
-            ticks.tick().await;
-            let (result, sample) = self.read().await;
-            self.own.gpu_scrapes(&self.target, result).inc();
-            if result != last {
-                let (target, url) = (&self.target, &self.url);
-                let gpus = sample.as_ref().map_or(0, |sample| sample.gpus.len());
-                tracing::info!(%target, %url, result, gpus, "reading the GPUs' page");
-                last = result;
-            }
-            if let Some(sample) = sample
-                && samples.send(sample).await.is_err()
-            {
-                return;
-            }
-        }
+        again(&self, (self.every, samples)).await;
     }
 
     /// Reads the page once, without counting it; what came of it, and the GPUs.
-    pub async fn read(&self) -> (&'static str, Option<GpuSample>) {
-        let page = match self.fetch.get(&self.url, &HeaderMap::new(), MAX_PAGE).await {
-            Ok(page) if page.status.is_success() => page,
-            Ok(_) => return ("status", None),
-            Err(_) => return ("unreachable", None),
+    pub async fn once(&self) -> (&'static str, Option<GpuSample>) {
+        let page = match page(&self.fetch, &self.url).await {
+            Ok(page) => page,
+            Err(result) => return (result, None),
         };
         let read = read_gpus(&String::from_utf8_lossy(&page.body), &self.select);
         if !read.recognised {
@@ -81,5 +55,22 @@ impl GpuPoll {
             gpus: read.gpus.into(),
         };
         ("ok", Some(sample))
+    }
+}
+
+impl Beside for GpuPoll {
+    type Sample = GpuSample;
+
+    fn read(&self) -> impl Future<Output = Reading<GpuSample>> + Send {
+        self.once()
+    }
+
+    fn told(&self, (result, sample): &Reading<GpuSample>, is_new: bool) {
+        self.own.gpu_scrapes(&self.target, result).inc();
+        if is_new {
+            let (target, url) = (&self.target, &self.url);
+            let gpus = sample.as_ref().map_or(0, |sample| sample.gpus.len());
+            tracing::info!(%target, %url, result, gpus, "reading the GPUs' page");
+        }
     }
 }

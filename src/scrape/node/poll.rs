@@ -1,21 +1,14 @@
-//! Reads the host of one target again and again.
-//!
-//! As with the server's page: a page counts from the instant its last byte was read, and one that
-//! fails gives no sample, so that a record shows an older state with its age, and at last none.
+//! The page of a node exporter, read again and again.
 
 use std::time::Duration;
 
-use hyper::HeaderMap;
 use tokio::sync::mpsc;
-use tokio::time::{MissedTickBehavior, interval};
 
 use super::read_node;
 use crate::measurement::NodeSample;
+use crate::scrape::beside::{Beside, Reading, again, page};
 use crate::telemetry::SelfMetrics;
 use crate::transport::fetch::Fetch;
-
-/// Longest page that is read.
-const MAX_PAGE: usize = 16 * 1024 * 1024;
 
 /// The reading of the host of one target.
 #[derive(Debug)]
@@ -37,42 +30,34 @@ pub struct NodePoll {
 impl NodePoll {
     /// Reads until `samples` is closed, the first page at once.
     pub async fn run(self, samples: mpsc::Sender<NodeSample>) {
-        let mut ticks = interval(self.every);
-        ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
-        let mut last = "";
-        loop {
-            ticks.tick().await;
-            let (result, sample) = self.read().await;
-            self.own.node_scrapes(&self.target, result).inc();
-            if result != last {
-                let (target, url) = (&self.target, &self.url);
-                tracing::info!(%target, %url, result, "reading the host's page");
-                last = result;
-            }
-            if let Some(sample) = sample
-                && samples.send(sample).await.is_err()
-            {
-                return;
-            }
-        }
+        again(&self, (self.every, samples)).await;
+    }
+}
+
+impl Beside for NodePoll {
+    type Sample = NodeSample;
+
+    async fn read(&self) -> Reading<NodeSample> {
+        let page = match page(&self.fetch, &self.url).await {
+            Ok(page) => page,
+            Err(result) => return (result, None),
+        };
+        let Some(state) = read_node(&String::from_utf8_lossy(&page.body)) else {
+            return ("unrecognised", None);
+        };
+        let sample = NodeSample {
+            target_index: self.target_index,
+            at: page.finished_at,
+            state,
+        };
+        ("ok", Some(sample))
     }
 
-    async fn read(&self) -> (&'static str, Option<NodeSample>) {
-        let page = match self.fetch.get(&self.url, &HeaderMap::new(), MAX_PAGE).await {
-            Ok(page) if page.status.is_success() => page,
-            Ok(_) => return ("status", None),
-            Err(_) => return ("unreachable", None),
-        };
-        match read_node(&String::from_utf8_lossy(&page.body)) {
-            None => ("unrecognised", None),
-            Some(state) => {
-                let sample = NodeSample {
-                    target_index: self.target_index,
-                    at: page.finished_at,
-                    state,
-                };
-                ("ok", Some(sample))
-            }
+    fn told(&self, (result, _): &Reading<NodeSample>, is_new: bool) {
+        self.own.node_scrapes(&self.target, result).inc();
+        if is_new {
+            let (target, url) = (&self.target, &self.url);
+            tracing::info!(%target, %url, result, "reading the host's page");
         }
     }
 }

@@ -107,7 +107,7 @@ async fn scrape((simulator, anchor): (Simulator, TimeAnchor), (scrapes, gpus, no
 
 /// What was found at the end of `scene`.
 async fn play(scene: &Scene, seed: u64) -> Vec<Diagnosis> {
-    let mut config = from_text(scene.config, Format::Yaml, "scene").expect("good");
+    let mut config = from_text(&scene.config, Format::Yaml, "scene").expect("good");
     config.seed = Some(seed);
     config.targets[0].server_metrics = ServerMetrics::Off;
     config.targets[0].server_metrics_every = Duration::from_secs(1);

@@ -13,7 +13,7 @@ pub(super) struct Scene {
     pub(super) cause: Option<Cause>,
     /// What may be found beside it, since it follows.
     with: &'static [Cause],
-    pub(super) config: &'static str,
+    pub(super) config: String,
     pub(super) profile: Profile,
     /// What holds all the time.
     always: Vec<FaultKind>,
@@ -21,52 +21,58 @@ pub(super) struct Scene {
     then: Vec<FaultKind>,
 }
 
+/// A probe of the simulated server: when it asks, what, and what else is said of it.
+struct Probe {
+    arrivals: &'static str,
+    workload: &'static str,
+    more: &'static str,
+}
+
+impl Probe {
+    fn yaml(&self) -> String {
+        let Self {
+            arrivals,
+            workload,
+            more,
+        } = self;
+        format!(
+            "targets: [{{ name: sim, url: 'http://sim', model: sim/canary-0.6b }}]
+probes:
+  - name: chat
+    targets: [sim]
+    when_full: wait
+    arrivals: {{ {arrivals} }}
+    workload: {{ {workload} }}
+    limits: {{ first_token: 10s, total: 60s }}
+    {more}
+governor: {{ in_flight: 1000 }}
+"
+        )
+    }
+}
+
 /// Two short questions a second.
-const CHAT: &str = "
-targets: [{ name: sim, url: 'http://sim', model: sim/canary-0.6b }]
-probes:
-  - name: chat
-    targets: [sim]
-    when_full: wait
-    arrivals: { process: poisson, rate: 2/s }
-    limits: { first_token: 10s, total: 60s }
-    workload: { synthetic: { input_tokens: 128, output_tokens: 16 } }
-governor: { in_flight: 64 }
-";
-/// The same with limits of objectives.
-const LIMITED: &str = "
-targets: [{ name: sim, url: 'http://sim', model: sim/canary-0.6b }]
-probes:
-  - name: chat
-    targets: [sim]
-    when_full: wait
-    arrivals: { process: constant, rate: 1/s }
-    slo: { ttft: 300ms at p95, itl: 6ms at p95 }
-    workload: { synthetic: { input_tokens: 256, output_tokens: 32 } }
-governor: { in_flight: 64 }
-";
+const CHAT: Probe = Probe {
+    arrivals: "process: poisson, rate: 2/s",
+    workload: "synthetic: { input_tokens: 128, output_tokens: 16 }",
+    more: "",
+};
+/// Longer ones with limits of objectives.
+const LIMITED: Probe = Probe {
+    arrivals: "process: constant, rate: 1/s",
+    workload: "synthetic: { input_tokens: 256, output_tokens: 32 }",
+    more: "slo: { ttft: 300ms at p95, itl: 6ms at p95 }",
+};
 /// Questions that begin alike.
-const SHARED: &str = "
-targets: [{ name: sim, url: 'http://sim', model: sim/canary-0.6b }]
-probes:
-  - name: chat
-    targets: [sim]
-    when_full: wait
-    arrivals: { process: poisson, rate: 2/s }
-    workload: { synthetic: { input_tokens: 1024, output_tokens: 16 }, cache: warm }
-governor: { in_flight: 64 }
-";
+const SHARED: Probe = Probe {
+    workload: "synthetic: { input_tokens: 1024, output_tokens: 16 }, cache: warm",
+    ..CHAT
+};
 /// More questions than one at a time can be answered.
-const BUSY: &str = "
-targets: [{ name: sim, url: 'http://sim', model: sim/canary-0.6b }]
-probes:
-  - name: chat
-    targets: [sim]
-    when_full: wait
-    arrivals: { process: poisson, rate: 8/s }
-    workload: { synthetic: { input_tokens: 128, output_tokens: 16 } }
-governor: { in_flight: 1000 }
-";
+const BUSY: Probe = Probe {
+    arrivals: "process: poisson, rate: 8/s",
+    ..CHAT
+};
 
 const fn load(rate: f64, input_tokens: u32, output_tokens: u32) -> FaultKind {
     FaultKind::Load {
@@ -82,7 +88,7 @@ impl Scene {
             name,
             cause,
             with: &[],
-            config: CHAT,
+            config: CHAT.yaml(),
             profile: Profile::demo(),
             always: Vec::new(),
             then: vec![then],
@@ -97,17 +103,17 @@ impl Scene {
         Self::new(name, None, then)
     }
 
-    const fn with(mut self, causes: &'static [Cause]) -> Self {
+    fn with(mut self, causes: &'static [Cause]) -> Self {
         self.with = causes;
         self
     }
 
-    const fn config(mut self, config: &'static str) -> Self {
-        self.config = config;
+    fn probe(mut self, probe: &Probe) -> Self {
+        self.config = probe.yaml();
         self
     }
 
-    const fn profile(mut self, profile: Profile) -> Self {
+    fn profile(mut self, profile: Profile) -> Self {
         self.profile = profile;
         self
     }
@@ -161,7 +167,7 @@ pub(super) fn inside() -> Vec<Scene> {
         Scene::near("a smaller cache", FaultKind::ShrinkKv { share: 0.8 }).always(long),
         Scene::of(Cause::NoRoomForCache, none.clone())
             .with(&[Cause::Preemption])
-            .config(LIMITED)
+            .probe(&LIMITED)
             .profile(Profile {
                 kv_blocks: 100,
                 ..Profile::demo()
@@ -181,11 +187,11 @@ pub(super) fn inside() -> Vec<Scene> {
             "a little slower decode",
             FaultKind::SlowDecode { factor: 1.05 },
         ),
-        Scene::of(Cause::SlowAlone, none.clone()).config(LIMITED),
+        Scene::of(Cause::SlowAlone, none.clone()).probe(&LIMITED),
         Scene::near("nothing at all", none),
         Scene::of(Cause::PrefixCacheLoss, FaultKind::FlushPrefixCache)
             .with(&[Cause::PrefillBound])
-            .config(SHARED),
+            .probe(&SHARED),
         Scene::near("a cache that is not used", FaultKind::FlushPrefixCache),
     ]
 }
@@ -229,11 +235,11 @@ pub(super) fn around() -> Vec<Scene> {
             Cause::FrontendBound,
             FaultKind::FrontendLimit { requests: 1 },
         )
-        .config(BUSY),
+        .probe(&BUSY),
         Scene::near(
             "a limit that is wide",
             FaultKind::FrontendLimit { requests: 50 },
         )
-        .config(BUSY),
+        .probe(&BUSY),
     ]
 }
