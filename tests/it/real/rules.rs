@@ -96,7 +96,8 @@ fn promtool_can_read_the_rules_however_they_are_made() {
         ]);
         assert!(told.contains("SUCCESS"), "{told}");
     }
-    let compressed = fs::read_to_string(folder.join("compressed_native.yaml")).expect("just written");
+    let compressed =
+        fs::read_to_string(folder.join("compressed_native.yaml")).expect("just written");
     for part in [
         "interval: 2s500ms",
         "[25s]",
