@@ -13,12 +13,14 @@ use super::gpu::{GpuHistory, GpuRules};
 use super::node::NodeHistory;
 use super::server::{ServerHistory, ServerWindow};
 use super::slo::{ExactBounds, SloTotals};
+use super::target::Marks;
 use super::totals::Totals;
 use super::window::{KEPT, Window, Windows};
 use crate::clock::MonoTime;
 use crate::measurement::server::{Scrape, ScrapeResult};
 use crate::measurement::{
-    GpuSample, GpuStates, NodeSample, Observed, RequestRecord, Sample, Slo, StallRule, Stream,
+    GpuSample, GpuStates, Mark, NodeSample, Observed, RequestRecord, Sample, Slo, StallRule,
+    Stream, TargetState,
 };
 
 /// Requests kept for the table of the last ones.
@@ -63,6 +65,14 @@ impl StreamLive {
             rules,
             totals: Totals::new(rules.slo, bounds),
             windows: SPANS.map(|span| Windows::new(span, rules.total, rules.slo)),
+        }
+    }
+
+    fn window(&mut self, observed: &Observed) {
+        if observed.record.is_measured() {
+            for windows in &mut self.windows {
+                windows.observe(observed);
+            }
         }
     }
 
@@ -127,9 +137,25 @@ pub struct Live {
     gpus: Vec<Option<GpuHistory>>,
     /// Per target.
     nodes: Vec<NodeHistory>,
+    /// How each address of a target stands, in the order of streams.
+    addresses: Vec<Address>,
+    marks: Marks,
     last: VecDeque<Arc<Observed>>,
     strays: u64,
     bounds: ExactBounds,
+}
+
+/// One address of a target, and how it stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Address {
+    /// Position of the target.
+    pub target_index: usize,
+    /// Name of the target.
+    pub target: Box<str>,
+    /// The address.
+    pub endpoint: Box<str>,
+    /// How it stands, and since when; `None` before the first request has ended.
+    pub state: Option<(TargetState, MonoTime)>,
 }
 
 impl Live {
@@ -144,6 +170,17 @@ impl Live {
                 first.get_or_insert_with(|| stream.endpoint.clone());
             }
         }
+        let mut addresses: Vec<Address> = Vec::new();
+        for (stream, _) in &streams {
+            if address(&addresses, stream).is_none() {
+                addresses.push(Address {
+                    target_index: stream.target_index,
+                    target: stream.target.clone(),
+                    endpoint: stream.endpoint.clone(),
+                    state: None,
+                });
+            }
+        }
         let bounds = ExactBounds::of(streams.iter().map(|(_, rules)| &rules.slo));
         Self {
             streams: streams
@@ -155,6 +192,8 @@ impl Live {
             gpus: vec![None; targets],
             nodes: vec![NodeHistory::default(); targets],
             paged,
+            addresses,
+            marks: Marks::default(),
             last: VecDeque::with_capacity(LAST_REQUESTS),
             strays: 0,
             bounds,
@@ -193,15 +232,28 @@ impl Live {
         if is_paged && let Some(server) = self.servers.get_mut(of.target_index) {
             server.own(&observed.record);
         }
-        if observed.record.is_measured() {
-            for windows in &mut stream.windows {
-                windows.observe(&observed);
-            }
-        }
+        stream.window(&observed);
         if self.last.len() == LAST_REQUESTS {
             self.last.pop_front();
         }
         self.last.push_back(observed);
+    }
+
+    /// Counts a record that was told of before it was known whether it counts: it does.
+    pub fn count(&mut self, observed: &Observed, span: Option<ExportedSpan>) {
+        let id = usize::from(observed.record.stream.id.0);
+        if let Some(stream) = self.streams.get_mut(id) {
+            let stall = stream.rules.stall;
+            stream.totals.count(&observed.record, stall, span);
+            stream.window(observed);
+        }
+    }
+
+    /// A record that was told of before that was known belongs to a start of its server.
+    pub fn excuse(&mut self, record: &RequestRecord) {
+        if let Some(stream) = self.streams.get_mut(usize::from(record.stream.id.0)) {
+            stream.totals.excuse(record);
+        }
     }
 
     /// Takes the newest reading of a server's page.
@@ -274,6 +326,36 @@ impl Live {
         }
     }
 
+    /// Every address of every target once, in the order of streams.
+    #[must_use]
+    pub fn addresses(&self) -> &[Address] {
+        &self.addresses
+    }
+
+    /// The position of the address of `stream` among them.
+    #[must_use]
+    pub fn address(&self, stream: &Stream) -> Option<usize> {
+        address(&self.addresses, stream)
+    }
+
+    /// Says how the address at a position stands, and since when.
+    pub fn stands(&mut self, address: usize, state: Option<(TargetState, MonoTime)>) {
+        if let Some(known) = self.addresses.get_mut(address) {
+            known.state = state;
+        }
+    }
+
+    /// What changed on targets.
+    #[must_use]
+    pub const fn marks(&self) -> &Marks {
+        &self.marks
+    }
+
+    /// Takes a mark.
+    pub fn mark(&mut self, mark: Mark) {
+        self.marks.add(mark);
+    }
+
     /// The streams, in the order of their ids.
     #[must_use]
     pub fn streams(&self) -> &[StreamLive] {
@@ -332,6 +414,13 @@ impl Live {
     pub const fn strays(&self) -> u64 {
         self.strays
     }
+}
+
+fn address(addresses: &[Address], stream: &Stream) -> Option<usize> {
+    let is_of = |known: &Address| {
+        known.target_index == stream.target_index && known.endpoint == stream.endpoint
+    };
+    addresses.iter().position(is_of)
 }
 
 fn is_paged(paged: &[Option<Box<str>>], stream: &Stream) -> bool {

@@ -15,7 +15,7 @@ use super::slo::{ExactBounds, SloTotals};
 use super::wire::WireTotals;
 use crate::clock::MonoTime;
 use crate::measurement::{
-    Observed, Outcome, RefusedReason, RequestRecord, Slo, StallRule, TokenSource,
+    Counts, Observed, Outcome, RefusedReason, RequestRecord, Slo, StallRule, TokenSource,
 };
 
 /// Pairs of outcome and HTTP status kept apart; further statuses count without one.
@@ -53,6 +53,8 @@ pub struct Totals {
     output_tokens: u64,
     lagged: u64,
     replaced: u64,
+    /// Good ones, and failures.
+    excused: [u64; 2],
     last_success: Option<MonoTime>,
     wire: WireTotals,
     answers: AnswerTotals,
@@ -80,6 +82,7 @@ impl Totals {
             output_tokens: 0,
             lagged: 0,
             replaced: 0,
+            excused: [0; 2],
             last_success: None,
             wire: WireTotals::default(),
             answers: AnswerTotals::default(),
@@ -109,12 +112,33 @@ impl Totals {
         self.wire.observe(record);
         self.answers.observe(record);
         self.conventions.count_tokens(record);
+        if record.counts == Counts::Never {
+            self.excuse(record);
+        }
+        self.count(record, stall, span);
+    }
+
+    /// The part of [`Self::observe`] that says how good the server is; alone, for a record that
+    /// was told of before it was known whether it counts.
+    pub fn count(&mut self, record: &RequestRecord, stall: StallRule, span: Option<ExportedSpan>) {
         if record.is_measured() {
             self.measure(record, stall);
             if let Some(span) = span {
                 self.keep_exemplars(record, span);
             }
         }
+    }
+
+    /// A record belongs to a start of the server, which may be known after it was told of.
+    pub fn excuse(&mut self, record: &RequestRecord) {
+        self.excused[usize::from(record.outcome != Outcome::Ok)] += 1;
+    }
+
+    /// Records that count for nobody, since they belong to a start of the server: good ones, and
+    /// failures.
+    #[must_use]
+    pub const fn excused(&self) -> [u64; 2] {
+        self.excused
     }
 
     /// What makes a record part of the latencies. Those of a warm-up are none.

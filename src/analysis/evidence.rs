@@ -8,6 +8,8 @@ use crate::measurement::SloMetric;
 /// A distribution of times, seconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Spread {
+    /// Its mean.
+    pub mean: f64,
     /// Its median.
     pub p50: f64,
     /// What 95 % are at or below.

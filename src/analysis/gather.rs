@@ -179,7 +179,10 @@ fn spread(seen: &[&Seen], of: impl Fn(&Seen) -> Option<f64>) -> Option<Spread> {
             .saturating_sub(1)
             .min(last)]
     };
+    #[expect(clippy::cast_precision_loss, reason = "at most 8,192")]
+    let mean = values.iter().sum::<f64>() / values.len() as f64;
     Some(Spread {
+        mean,
         p50: at(10),
         p95: at(19),
     })

@@ -91,12 +91,14 @@ impl Reference {
     fn number(&self, of: impl Fn(&Evidence) -> Option<f64>) -> Option<f64> {
         let mut known: Vec<f64> = self.0.iter().filter_map(of).collect();
         known.sort_by(f64::total_cmp);
-        let middle = known.len().checked_sub(1)? / 2;
-        Some(known[middle])
+        let last = known.len().checked_sub(1)?;
+        // Of two in the middle, what lies between them.
+        Some(f64::midpoint(known[last / 2], known[known.len() / 2]))
     }
 
     fn spread(&self, of: impl Fn(&Evidence) -> Option<Spread>) -> Option<Spread> {
         Some(Spread {
+            mean: self.number(|one| Some(of(one)?.mean))?,
             p50: self.number(|one| Some(of(one)?.p50))?,
             p95: self.number(|one| Some(of(one)?.p95))?,
         })
@@ -120,6 +122,7 @@ mod tests {
             client: ClientSide {
                 requests: 10,
                 ttft: Some(Spread {
+                    mean: ttft,
                     p50: ttft,
                     p95: 2.0 * ttft,
                 }),

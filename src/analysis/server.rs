@@ -58,7 +58,11 @@ fn spread(taken_in: &HistogramWindow) -> Option<Spread> {
         Some(BucketQuantile::AtLeast(bound)) => bound.max(mean),
         Some(BucketQuantile::Below(_)) | None => mean,
     };
-    Some(Spread { p50: mean, p95 })
+    Some(Spread {
+        mean,
+        p50: mean,
+        p95,
+    })
 }
 
 impl From<&GpuWindow> for GpuSide {
@@ -163,6 +167,7 @@ mod tests {
         );
         assert_eq!(side.output_tokens, Some(10.0));
         let mean = Spread {
+            mean: 0.02,
             p50: 0.02,
             p95: 0.02,
         };

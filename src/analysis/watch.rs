@@ -280,7 +280,10 @@ impl Watched {
                 self.reference.add(held);
             }
         }
-        if is_healthy && self.held.is_none() {
+        // The first moments of a run hold too few requests to hold others against.
+        let [.., longest] = SPANS;
+        let is_typical = evidence.client.requests >= ENOUGH as u64 || span >= longest;
+        if is_healthy && is_typical && self.held.is_none() {
             self.held = Some((now, evidence));
         }
         self.last = Some(Look {

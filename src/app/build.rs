@@ -18,6 +18,7 @@ use tokio_util::task::TaskTracker;
 use super::dispatch::{Dispatch, PhasePlan, Rules, Shared, Stop, Supply};
 use super::feed::{Feed, FeedTask, FileReader, FromFile, Making, Timing};
 use super::gpus::GpuReading;
+use super::identities::IdentityReading;
 use super::joining::Joining;
 use super::lanes::{Lane, Lanes, Load};
 use super::ledger::Ledger;
@@ -156,6 +157,7 @@ impl App {
             scrapes: mpsc::channel(SCRAPES),
             gpus: GpuReading::new(&config, (anchor, &own))?,
             nodes: NodeReading::new(&config, (anchor, &own))?,
+            identities: IdentityReading::new(&config, anchor)?,
             exporters,
             otlp,
             live: Arc::clone(&join.live),

@@ -9,13 +9,16 @@ use tokio::net::TcpListener;
 use super::App;
 use super::diagnosis::UNKNOWN;
 use super::server_gauges::Server;
+use super::starts;
 use crate::aggregate::Live;
 use crate::analysis::{Confidence, Watch};
 use crate::clock::{MonoTime, TimeAnchor};
 use crate::config::Config;
 use crate::control::{Governor, Slots};
 use crate::export::catalog::{self, Metric};
+use crate::export::otlp::Events;
 use crate::export::prometheus::{Gauge, labels_of};
+use crate::measurement::{Mark, TargetState};
 use crate::telemetry::HostFiles;
 use crate::web::{Exposure, RunInfo, SurfaceState, router};
 
@@ -40,6 +43,7 @@ impl App {
             anchor: self.anchor,
             own: self.own.clone(),
             gauges: self.gauges(),
+            marked: self.marked(),
             ready: Arc::clone(ready),
             info: RunInfo {
                 version: env!("CARGO_PKG_VERSION"),
@@ -49,6 +53,14 @@ impl App {
             },
         };
         Some((listener, router(state, exposure)))
+    }
+
+    /// Keeps a mark that somebody posts.
+    fn marked(&self) -> Arc<dyn Fn(Mark) + Send + Sync> {
+        let live = Arc::clone(&self.live);
+        // The page must not keep the exporter of events going.
+        let events = self.join.diagnosing.events.as_ref().map(Events::weak);
+        Arc::new(move |mark| starts::tell(&live, events.as_ref(), mark))
     }
 
     /// What is read when somebody looks.
@@ -138,6 +150,7 @@ impl Reader {
         gauges.extend(self.servers());
         gauges.extend(self.last_successes());
         gauges.extend(self.diagnoses());
+        gauges.extend(self.targets());
         let live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
         let names = self.slots.iter().map(|(name, _)| &**name);
         gauges.extend(super::gpus::gauges(&live, names, self.anchor.now()));
@@ -165,6 +178,40 @@ impl Reader {
             })
         });
         known.collect()
+    }
+
+    /// How targets stand, and when something last changed on them.
+    fn targets(&self) -> Vec<Gauge> {
+        let live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut gauges = Vec::new();
+        for address in live.addresses() {
+            let Some((now, _)) = address.state else {
+                continue;
+            };
+            for state in TargetState::ALL {
+                gauges.push(Gauge {
+                    metric: &catalog::TARGET_STATE,
+                    labels: vec![
+                        ("target", address.target.to_string()),
+                        ("endpoint", address.endpoint.to_string()),
+                        ("state", state.name().to_owned()),
+                    ],
+                    value: if state == now { 1.0 } else { 0.0 },
+                });
+            }
+        }
+        gauges.extend(live.marks().newest().map(|(target, kind, unix_ns)| {
+            Gauge {
+                metric: &catalog::MARK_TIME,
+                labels: target
+                    .map(|target| ("target", target.to_owned()))
+                    .into_iter()
+                    .chain([("kind", kind.name().to_owned())])
+                    .collect(),
+                value: Duration::from_nanos(unix_ns).as_secs_f64(),
+            }
+        }));
+        gauges
     }
 
     /// When each stream last had a good answer; absent before the first.

@@ -10,15 +10,18 @@ use tokio::time::{MissedTickBehavior, interval};
 
 use super::diagnosis::Diagnosing;
 use super::ledger::Ledger;
+use super::starts::{Held, Starts};
 use super::tokenizers::{Tokenizers, recount};
-use crate::aggregate::{ExportedSpan, Kept, Live, Reach, SampleRing, Summary, SummaryBuilder};
+use crate::aggregate::{ExportedSpan, Kept, Live, SampleRing, Summary, SummaryBuilder};
 use crate::clock::MonoTime;
 use crate::clock::TimeAnchor;
 use crate::config::TraceSampling;
 use crate::export::offer;
-use crate::export::otlp::{Event, Events};
+use crate::export::otlp::Events;
 use crate::measurement::server::Scrape;
-use crate::measurement::{GpuSample, NodeSample, Observed, RequestRecord, StateAt};
+use crate::measurement::{
+    Counts, GpuSample, IdentitySample, NodeSample, Observed, RequestRecord, StateAt,
+};
 use crate::telemetry::ExportCounters;
 
 /// How often windows are looked at.
@@ -71,6 +74,7 @@ pub(super) struct Known {
 pub(super) struct Beside {
     pub(super) gpus: mpsc::Receiver<GpuSample>,
     pub(super) nodes: mpsc::Receiver<NodeSample>,
+    pub(super) identities: mpsc::Receiver<IdentitySample>,
 }
 
 /// The joining stage.
@@ -82,7 +86,7 @@ pub(super) struct Join {
     pub(super) outlets: Vec<Outlet>,
     /// Takes what is to be told as a log record.
     pub(super) events: Option<Events>,
-    pub(super) reach: Reach,
+    pub(super) starts: Starts,
     pub(super) ledgers: Vec<Ledger>,
     /// Which records have a span that leaves the program, if any has.
     pub(super) exported_spans: Option<TraceSampling>,
@@ -108,6 +112,7 @@ impl Join {
                 Some(scrape) = scrapes.recv() => self.scrape(scrape),
                 Some(sample) = beside.gpus.recv() => self.live().gpu_sample(sample),
                 Some(sample) = beside.nodes.recv() => self.live().node_sample(&sample),
+                Some(sample) = beside.identities.recv() => self.starts.identity(sample),
                 record = records.recv() => match record {
                     Some(record) => self.record(record).await,
                     None => break,
@@ -116,6 +121,9 @@ impl Join {
             }
         }
         self.settle(&mut records).await;
+        // Nobody will ever know more of those.
+        let held = self.starts.give_up();
+        self.count(held);
         self.summary.map(SummaryBuilder::finish)
     }
 
@@ -125,7 +133,21 @@ impl Join {
         {
             known.ring.push(sample);
         }
+        if let Some(sample) = &scrape.sample {
+            let held = self.starts.page(sample);
+            self.count(held);
+        }
         self.live().scrape(scrape);
+    }
+
+    /// Counts those of whom it has become known that they do.
+    fn count(&mut self, held: Vec<Held>) {
+        for (observed, span) in held {
+            let mut observed = Observed::clone(&observed);
+            observed.record.counts = Counts::Now;
+            self.diagnosing.observe(&observed.record);
+            self.live().count(&observed, span);
+        }
     }
 
     /// What the target of `record` said of itself last at the instant `at`.
@@ -137,6 +159,8 @@ impl Join {
     async fn record(&mut self, mut record: RequestRecord) {
         let tokenizer = self.tokenizers.get(record.stream.target_index);
         recount(tokenizer.and_then(Option::as_deref), &mut record);
+        let held = self.starts.record(&mut record);
+        self.count(held);
         let gpu = self.live().gpus_of(&record).map(Box::new);
         let time = &record.timeline;
         let observed = Arc::new(Observed {
@@ -149,12 +173,18 @@ impl Join {
         if let Some(summary) = &mut self.summary {
             summary.observe(&observed);
         }
-        self.tell(&observed);
+        if let Some(events) = &self.events {
+            events.request(&observed);
+        }
         for outlet in &self.outlets {
             outlet.give(Arc::clone(&observed)).await;
         }
         self.diagnosing.observe(&observed.record);
         let span = self.exported_span(&observed.record);
+        if observed.record.counts == Counts::Later {
+            let held = self.starts.hold((Arc::clone(&observed), span));
+            self.count(held);
+        }
         self.live().observe(observed, span);
     }
 
@@ -170,22 +200,6 @@ impl Join {
         })
     }
 
-    /// Tells of what went wrong, and of a target that is gone or back.
-    fn tell(&mut self, observed: &Arc<Observed>) {
-        let Some(events) = &self.events else {
-            return;
-        };
-        events.request(observed);
-        let record = &observed.record;
-        if let Some(reachable) = self.reach.observe(record) {
-            events.tell(Event::Target {
-                at: record.timeline.end.unwrap_or(record.timeline.intended),
-                target: record.stream.target.clone(),
-                reachable,
-            });
-        }
-    }
-
     /// Closes the windows whose arrivals have all been seen.
     async fn settle(&mut self, records: &mut mpsc::Receiver<RequestRecord>) {
         let now = self.anchor.now();
@@ -199,6 +213,8 @@ impl Join {
         while let Ok(record) = records.try_recv() {
             self.record(record).await;
         }
+        let held = self.starts.tick(now);
+        self.count(held);
         self.live().settle(settled, now);
         self.diagnosing.look(now);
     }

@@ -9,9 +9,10 @@ use super::exporters::{self, ExporterTask, Otlp};
 use super::gpus;
 use super::join::{Join, Known};
 use super::ledger::Ledger;
+use super::starts::Starts;
 use super::streams::StreamPlan;
 use super::tokenizers::Tokenizers;
-use crate::aggregate::{Live, Reach, SampleRing, StreamRules, SummaryBuilder};
+use crate::aggregate::{Live, SampleRing, StreamRules, SummaryBuilder};
 use crate::analysis::{Watch, WatchedStream};
 use crate::clock::TimeAnchor;
 use crate::config::{Config, ProbeConfig, TargetConfig, TraceSampling};
@@ -68,6 +69,7 @@ impl Joining<'_> {
             .reading_every(every)
             .reading_gpus(gpus::rules(config));
         let live = Arc::new(Mutex::new(live));
+        let starts = Starts::new(&live, (self.anchor, config), built.otlp.events.clone());
         let join = Join {
             anchor: self.anchor,
             diagnosing: Diagnosing {
@@ -86,7 +88,7 @@ impl Joining<'_> {
                 .collect(),
             outlets: built.outlets,
             events: built.otlp.events.clone(),
-            reach: Reach::new(config.targets.len()),
+            starts,
             ledgers,
             exported_spans: exported_spans(config),
             tokenizers: self.tokenizers.clone(),

@@ -17,6 +17,7 @@ mod gauges;
 mod gpu_look;
 mod gpus;
 mod host;
+mod identities;
 mod join;
 mod joining;
 mod lanes;
@@ -28,6 +29,7 @@ mod run;
 mod runtimes;
 mod server_gauges;
 pub mod simulate;
+mod starts;
 mod streams;
 mod tokenizers;
 
@@ -53,6 +55,7 @@ use self::dispatch::{Dispatch, Shared};
 use self::exporters::{ExporterTask, Otlp};
 use self::feed::{FeedTask, Tally};
 use self::gpus::GpuReading;
+use self::identities::IdentityReading;
 use self::join::Join;
 use self::nodes::NodeReading;
 use crate::aggregate::Live;
@@ -134,6 +137,7 @@ pub struct App {
     polls: Vec<Poll>,
     gpus: GpuReading,
     nodes: NodeReading,
+    identities: IdentityReading,
     exporters: Vec<ExporterTask>,
     otlp: Otlp,
     live: Arc<Mutex<Live>>,

@@ -151,6 +151,7 @@ impl App {
         let beside = Beside {
             gpus: self.gpus.start((&self.other, &stop)),
             nodes: self.nodes.start((&self.other, &stop)),
+            identities: self.identities.start((&self.other, &stop)),
         };
         for (target, streams) in discover::unresolved(&self.config, &self.streams) {
             let asking = discover::keep_asking(self.anchor, target, streams);

@@ -11,8 +11,8 @@ use super::bench_prompt::{FileTexts, Prompts};
 use crate::app::Extent;
 use crate::config::{
     Balance, BaseUrl, Config, DEFAULT_STALL, ExportConfig, GovernorConfig, Limits, NetworkConfig,
-    PhaseConfig, ProbeConfig, RequestConfig, Secret, ServerMetrics, TargetConfig, WhenFull,
-    WorkloadConfig, wrong_path,
+    PhaseConfig, ProbeConfig, RequestConfig, Secret, ServerMetrics, StartConfig, TargetConfig,
+    WhenFull, WorkloadConfig, wrong_path,
 };
 use crate::measurement::{Api, ConnectionPolicy, Slo};
 
@@ -294,6 +294,7 @@ impl Load {
             gpu: None,
             node: None,
             node_every: Duration::from_secs(15),
+            start: StartConfig::NONE,
         }
     }
 

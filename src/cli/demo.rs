@@ -14,7 +14,7 @@ use crate::clock::TimeAnchor;
 use crate::config::{
     Arrivals, Balance, BaseUrl, Config, DEFAULT_STALL, ExportConfig, GovernorConfig, GpuConfig,
     GpuSelect, GpuSource, Limits, NetworkConfig, PhaseConfig, ProbeConfig, RequestConfig,
-    ServerMetrics, TargetConfig, WhenFull, WorkloadConfig,
+    ServerMetrics, StartConfig, TargetConfig, WhenFull, WorkloadConfig,
 };
 use crate::measurement::{Api, CacheMode, ConnectionPolicy, Slo, SloLimit, SloMetric};
 
@@ -121,6 +121,7 @@ fn config(simulated: SocketAddr, seed: u64) -> anyhow::Result<Config> {
         }),
         node: Some(format!("http://{simulated}/node/metrics")),
         node_every: Duration::from_secs(2),
+        start: StartConfig::default(),
     };
     Ok(Config {
         seed: Some(seed),

@@ -15,8 +15,8 @@ use crate::app::drill::{DrillPlan, DrillReport, Unexpected, drill};
 use crate::app::{Runtimes, draw_seed};
 use crate::config::{
     Arrivals, Balance, BaseUrl, Config, DEFAULT_STALL, ExportConfig, GovernorConfig, Limits,
-    NetworkConfig, PhaseConfig, ProbeConfig, RequestConfig, ServerMetrics, TargetConfig, WhenFull,
-    WorkloadConfig,
+    NetworkConfig, PhaseConfig, ProbeConfig, RequestConfig, ServerMetrics, StartConfig,
+    TargetConfig, WhenFull, WorkloadConfig,
 };
 use crate::measurement::{Api, CacheMode, ConnectionPolicy, Slo};
 
@@ -194,6 +194,7 @@ fn config((server, seed): (SocketAddr, u64), compress: u32) -> anyhow::Result<Co
         gpu: None,
         node: None,
         node_every: Duration::from_secs(15),
+        start: StartConfig::NONE,
     };
     let rate = f64::from(compress) / EVERY.as_secs_f64();
     let probe = ProbeConfig {

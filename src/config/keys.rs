@@ -93,8 +93,10 @@ pub(super) const TARGET: Table = Table {
         ),
         key("node", "a URL, as in `http://node-7:9100/metrics`"),
         key("node_every", "a duration, as in `15s`"),
+        key("startup_grace", "a duration, as in `10m`, or `0s`"),
+        key("warm_up", "a whole number from `0` to `1000`"),
     ],
-    later: &["startup_grace", "warm_up", "engine"],
+    later: &["engine"],
 };
 
 pub(super) const GPU: Table = Table {

@@ -36,7 +36,8 @@ pub use load::{FlagOverride, Format, environment, from_text, load, place};
 pub use model::{
     AddressFamily, Balance, Config, DEFAULT_STALL, ExportConfig, FilesConfig, GovernorConfig,
     HttpConfig, HttpVersion, LengthField, Limits, NetworkConfig, ProbeConfig, ProxyConfig,
-    RequestConfig, Secret, ServerMetrics, TargetConfig, TlsConfig, TokenizerConfig, WhenFull,
+    RequestConfig, Secret, ServerMetrics, StartConfig, TargetConfig, TlsConfig, TokenizerConfig,
+    WhenFull,
 };
 pub use otlp::{
     Compression, Conventions, HistogramForm, OtlpConfig, OtlpProtocol, OtlpReceiver, TailRules,

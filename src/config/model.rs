@@ -62,6 +62,35 @@ pub struct TargetConfig {
     pub node: Option<String>,
     /// Interval of reading that page.
     pub node_every: Duration,
+    /// What a start of the server may take.
+    pub start: StartConfig,
+}
+
+/// What a start of a server may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StartConfig {
+    /// What fails as the requests of a start do counts for nobody for this long.
+    pub grace: Duration,
+    /// So many requests after a start count for nobody.
+    pub warm_up: u32,
+}
+
+impl StartConfig {
+    /// All requests count, from the first on: what a benchmark wants.
+    pub const NONE: Self = Self {
+        grace: Duration::ZERO,
+        warm_up: 0,
+    };
+}
+
+impl Default for StartConfig {
+    /// Loading a large model takes minutes.
+    fn default() -> Self {
+        Self {
+            grace: Duration::from_mins(10),
+            warm_up: 5,
+        }
+    }
 }
 
 /// Which of several addresses an arrival goes to.

@@ -199,6 +199,8 @@ metrics! {
         "Records by what became of them").with(&["outcome", "http_response_status_code"]);
     REQUESTS_LAGGED = Metric::counter(Stream, ["tokencanary.requests.lagged", "{request}", "tokencanary_requests_lagged_total"],
         "Records whose own lag is too large for a verdict");
+    REQUESTS_EXCUSED = Metric::counter(Stream, ["tokencanary.requests.excused", "{request}", "tokencanary_requests_excused_total"],
+        "Records that count for nobody, since they belong to a start of the server").with(&["result"]);
     CONNECTIONS_REPLACED = Metric::counter(Stream, ["tokencanary.connections.replaced", "{connection}", "tokencanary_connections_replaced_total"],
         "Pooled connections that the server had closed when a request was written on them, replaced by new ones");
     STATUSES_DROPPED = Metric::counter(Stream, ["tokencanary.requests.status_dropped", "{request}", "tokencanary_requests_status_dropped_total"],
@@ -267,6 +269,10 @@ metrics! {
         "How far that difference may be off");
     SERVER_SUSPECT = Metric::gauge(Target, ["tokencanary.server.suspect", "", "tokencanary_server_suspect"],
         "1 where the server's metrics page is not plausible, by what is odd about it, over the last minute").with(&["mark"]);
+    TARGET_STATE = Metric::gauge(Target, ["tokencanary.target.state", "", "tokencanary_target_state"],
+        "1 for the state that an address of the target is in, 0 for the others").with(&["endpoint", "state"]);
+    MARK_TIME = Metric::gauge(Target, ["tokencanary.mark.time", "s", "tokencanary_mark_time_seconds"],
+        "When something last changed on the target, in seconds since the Unix epoch, by what it was").with(&["kind"]);
     SERVER_INFO = Metric::gauge(Target, ["tokencanary.server.info", "", "tokencanary_server_info"],
         "Always 1; whose metrics page the server has").with(&["engine"]);
     SERVER_SAMPLE_AGE = Metric::gauge(Target, ["tokencanary.server.sample.age", "s", "tokencanary_server_sample_age_seconds"],

@@ -13,9 +13,9 @@ use serde::{Serialize, Serializer};
 
 use crate::clock::{MonoTime, WallAnchor};
 use crate::measurement::{
-    Answer, Api, CacheMode, ClockSource, ConnectionPolicy, FirstChunk, GpuStates, LengthMode,
-    Notes, Observed, Outcome, PhaseKind, RefusedReason, RequestError, RequestRecord, StallRule,
-    StateAt, TcpFacts, TokenSource,
+    Answer, Api, CacheMode, ClockSource, ConnectionPolicy, Counts, FirstChunk, GpuStates,
+    LengthMode, Notes, Observed, Outcome, PhaseKind, RefusedReason, RequestError, RequestRecord,
+    StallRule, StateAt, TargetState, TcpFacts, TokenSource,
 };
 
 /// What the operator may choose about a line.
@@ -108,6 +108,10 @@ struct Line<'a> {
     gpu: Option<&'a GpuStates>,
     phase: Option<&'a str>,
     phase_kind: PhaseKind,
+    /// How the target stood once the request had ended.
+    target_state: Option<TargetState>,
+    /// Whether it counts, as far as starts of the server go.
+    counts: Counts,
 }
 
 #[derive(Serialize)]
@@ -259,6 +263,8 @@ impl<'a> Line<'a> {
                 .phase
                 .as_ref()
                 .map_or(PhaseKind::Profiling, |phase| phase.kind),
+            target_state: record.target_state,
+            counts: record.counts,
         }
     }
 }
@@ -295,6 +301,8 @@ const fn every_field_is_written(record: &RequestRecord) {
         finish_reason: _,
         error: _,
         clock: _,
+        target_state: _,
+        counts: _,
     } = record;
 }
 
@@ -394,7 +402,7 @@ mod tests {
 "service_time_ms":43.0,"response_time_ms":45.25,
 "tokens":{"input":130,"output":5,"reasoning":1,"cached":0,"source":"usage","requested_input":128,"requested_output":64,"requested_cached":null},
 "chunks":4,"choices":null,"bytes":31244,"outcome":"ok","http_status":200,"finish_reason":"length","error":null,"answer":null,"certificate_expiry_unix":null,
-"server":{"intended":{"running":3.0,"waiting":0.0,"swapped":null,"kv_usage":0.41,"prefix_hit_rate":null,"age_ms":180.5},"first_token":null,"end":null},"gpu":null,"phase":null,"phase_kind":"profiling"}"#,
+"server":{"intended":{"running":3.0,"waiting":0.0,"swapped":null,"kv_usage":0.41,"prefix_hit_rate":null,"age_ms":180.5},"first_token":null,"end":null},"gpu":null,"phase":null,"phase_kind":"profiling","target_state":null,"counts":"now"}"#,
         );
     }
 
@@ -413,7 +421,7 @@ mod tests {
 "service_time_ms":null,"response_time_ms":null,
 "tokens":{"input":null,"output":null,"reasoning":null,"cached":null,"source":null,"requested_input":null,"requested_output":null,"requested_cached":null},
 "chunks":null,"choices":null,"bytes":null,"outcome":"refused","http_status":null,"finish_reason":null,"error":null,"answer":null,"certificate_expiry_unix":null,
-"server":{"intended":null,"first_token":null,"end":null},"gpu":null,"phase":null,"phase_kind":"profiling"}"#,
+"server":{"intended":null,"first_token":null,"end":null},"gpu":null,"phase":null,"phase_kind":"profiling","target_state":null,"counts":"now"}"#,
         );
     }
 
@@ -432,7 +440,7 @@ mod tests {
 "service_time_ms":null,"response_time_ms":null,
 "tokens":{"input":null,"output":null,"reasoning":null,"cached":null,"source":null,"requested_input":128,"requested_output":64,"requested_cached":null},
 "chunks":0,"choices":null,"bytes":0,"outcome":"connect","http_status":null,"finish_reason":null,"error":{"kind":"connection refused","message":"tcp connect: \"refused\""},"answer":null,"certificate_expiry_unix":null,
-"server":{"intended":null,"first_token":null,"end":null},"gpu":null,"phase":null,"phase_kind":"profiling"}"#,
+"server":{"intended":null,"first_token":null,"end":null},"gpu":null,"phase":null,"phase_kind":"profiling","target_state":null,"counts":"now"}"#,
         );
     }
 
@@ -451,7 +459,7 @@ mod tests {
 "service_time_ms":320.1,"response_time_ms":320.1,
 "tokens":{"input":130,"output":64,"reasoning":null,"cached":null,"source":"usage","requested_input":128,"requested_output":64,"requested_cached":null},
 "chunks":0,"choices":null,"bytes":812,"outcome":"ok","http_status":200,"finish_reason":"stop","error":null,"answer":null,"certificate_expiry_unix":null,
-"server":{"intended":{"running":3.0,"waiting":0.0,"swapped":null,"kv_usage":0.41,"prefix_hit_rate":null,"age_ms":180.5},"first_token":null,"end":null},"gpu":null,"phase":null,"phase_kind":"profiling"}"#,
+"server":{"intended":{"running":3.0,"waiting":0.0,"swapped":null,"kv_usage":0.41,"prefix_hit_rate":null,"age_ms":180.5},"first_token":null,"end":null},"gpu":null,"phase":null,"phase_kind":"profiling","target_state":null,"counts":"now"}"#,
         );
     }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Chunk, FirstChunk, Note, Outcome, RefusedReason, RequestRecord, TokenSource};
+use super::{Chunk, Counts, FirstChunk, Note, Outcome, RefusedReason, RequestRecord, TokenSource};
 use crate::clock::MonoTime;
 
 /// When a chunk gap is a stall: above `max(factor × median gap, floor)`.
@@ -123,12 +123,15 @@ impl RequestRecord {
             || self.notes.has(Note::LateTimer)
     }
 
-    /// Whether it belongs to what is measured, and not to a warm-up or a cool-down.
+    /// Whether it belongs to what is measured, and not to a warm-up, a cool-down or a start of the
+    /// server.
     #[must_use]
     pub fn is_measured(&self) -> bool {
-        self.phase
-            .as_ref()
-            .is_none_or(|phase| phase.kind.is_measured())
+        self.counts == Counts::Now
+            && self
+                .phase
+                .as_ref()
+                .is_none_or(|phase| phase.kind.is_measured())
     }
 
     /// Whether its latencies may feed a verdict: a success whose times are the server's, neither

@@ -21,6 +21,7 @@ mod sample;
 pub mod server;
 mod slo;
 mod stream;
+mod target;
 
 pub use answer::{Answer, AnswerResult, KnownKind, Wanted};
 pub use chunks::{Chunk, Chunks};
@@ -38,3 +39,4 @@ pub use record::{
 pub use sample::{Observed, Sample, ServerState, StateAt};
 pub use slo::{Judged, Slo, SloLimit, SloMetric};
 pub use stream::{Api, CacheMode, ConnectionPolicy, LengthMode, Stream, StreamId};
+pub use target::{Counts, IdentitySample, LONGEST_MARK, Mark, MarkKind, TargetState};

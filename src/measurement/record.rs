@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::{Answer, Chunks, Note, Notes, Outcome, Phase, RefusedReason, Stream};
+use super::{
+    Answer, Chunks, Counts, Note, Notes, Outcome, Phase, RefusedReason, Stream, TargetState,
+};
 use crate::clock::MonoTime;
 
 /// The identifiers that tie a record, its span and the server's log together.
@@ -338,6 +340,10 @@ pub struct RequestRecord {
     pub error: Option<RequestError>,
     /// Clock of the chunk instants.
     pub clock: ClockSource,
+    /// How its target stood once it had ended; `None` until that is looked at.
+    pub target_state: Option<TargetState>,
+    /// Whether it counts, as far as starts of the server go.
+    pub counts: Counts,
 }
 
 impl RequestRecord {
@@ -371,6 +377,8 @@ impl RequestRecord {
             finish_reason: None,
             error: None,
             clock: ClockSource::User,
+            target_state: None,
+            counts: Counts::Now,
         }
     }
 }

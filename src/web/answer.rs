@@ -11,7 +11,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 
-const WANTED_PATHS: &str = "`/`, `/metrics`, `/healthz`, `/readyz`, `/api/v1/status`, `/api/v1/streams` or `/api/v1/requests`";
+const WANTED_PATHS: &str = "`/`, `/metrics`, `/healthz`, `/readyz`, `/api/v1/status`, `/api/v1/streams`, `/api/v1/findings`, `/api/v1/marks` or `/api/v1/requests`";
 
 /// Only what we serve ourselves: no script in markup, no frame around us, nothing from elsewhere.
 const POLICY: &str =

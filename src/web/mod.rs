@@ -12,6 +12,7 @@ mod answer;
 mod api;
 mod findings;
 mod hook;
+mod marks;
 mod page;
 mod rows;
 mod serve;

@@ -15,14 +15,14 @@ use super::server::ServerRow;
 use super::surface::RunInfo;
 use crate::aggregate::summary::WireSummary;
 use crate::aggregate::{
-    GpuHistory, Histogram, Live, Measure, Quantile, SPANS, Standing, StreamLive, StreamRules,
-    Totals, Window,
+    Address, GpuHistory, Histogram, Live, Measure, Quantile, SPANS, Standing, StreamLive,
+    StreamRules, Totals, Window,
 };
 use crate::clock::{MonoTime, WallAnchor};
 use crate::export::catalog;
 use crate::export::prometheus::Gauge;
 use crate::export::record::{RecordOptions, to_json_line};
-use crate::measurement::{GpuAt, Observed, Outcome, RefusedReason, Sample, StateAt};
+use crate::measurement::{GpuAt, Observed, Outcome, RefusedReason, Sample, StateAt, TargetState};
 
 /// The span that the page calls the last minute.
 const RECENT: Duration = SPANS[1];
@@ -54,6 +54,8 @@ struct Target {
     name: Box<str>,
     endpoint: Box<str>,
     model: Option<Box<str>>,
+    /// How each of its addresses stands.
+    states: Vec<StateRow>,
     /// Our own requests in flight, where the dispatcher says so.
     in_flight: Option<f64>,
     server: Option<StateAt>,
@@ -61,6 +63,15 @@ struct Target {
     said: ServerRow,
     /// All its GPUs together, and each; where they are read.
     gpu: Option<Gpus>,
+}
+
+#[derive(Debug, Serialize)]
+struct StateRow {
+    endpoint: Box<str>,
+    /// Null before the first request has ended.
+    state: Option<TargetState>,
+    /// For how long it has been so.
+    for_s: Option<f64>,
 }
 
 #[derive(Debug, Serialize)]
@@ -116,6 +127,7 @@ fn targets(live: &Live, gauges: &[Gauge], now: MonoTime) -> Vec<Target> {
                 name: stream.target.clone(),
                 endpoint: stream.endpoint.clone(),
                 model: stream.model.get().cloned(),
+                states: standing(live, index, now),
                 in_flight: in_flight(gauges, &stream.target),
                 server: state(sample, now),
                 said: ServerRow::of(live, index, now),
@@ -123,6 +135,17 @@ fn targets(live: &Live, gauges: &[Gauge], now: MonoTime) -> Vec<Target> {
             })
         })
         .collect()
+}
+
+fn standing(live: &Live, target_index: usize, now: MonoTime) -> Vec<StateRow> {
+    let addresses = live.addresses().iter();
+    let of_target = addresses.filter(|address| address.target_index == target_index);
+    let row = |address: &Address| StateRow {
+        endpoint: address.endpoint.clone(),
+        state: address.state.map(|(state, _)| state),
+        for_s: address.state.map(|(_, at)| now.since(at).as_secs_f64()),
+    };
+    of_target.map(row).collect()
 }
 
 fn in_flight(gauges: &[Gauge], target: &str) -> Option<f64> {

@@ -5,16 +5,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use axum::Router;
-use axum::extract::State;
+use axum::extract::{DefaultBodyLimit, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 
-use super::{answer, api, page};
+use super::{answer, api, marks, page};
 use crate::aggregate::Live;
 use crate::analysis::Watch;
 use crate::clock::TimeAnchor;
 use crate::export::prometheus::{self, Encoding, Gauge, View};
+use crate::measurement::Mark;
 use crate::telemetry::SelfMetrics;
 
 /// Who can reach the listener.
@@ -52,6 +53,8 @@ pub struct SurfaceState {
     pub own: SelfMetrics,
     /// Gauges that are read at the moment of a scrape.
     pub gauges: Arc<dyn Fn() -> Vec<Gauge> + Send + Sync>,
+    /// Keeps a mark that was posted, and tells of it.
+    pub marked: Arc<dyn Fn(Mark) + Send + Sync>,
     /// Whether load is running: set once by whoever starts it, unset at the stop.
     pub ready: Arc<AtomicBool>,
     /// What the run says of itself.
@@ -98,6 +101,12 @@ pub fn router(state: SurfaceState, exposure: Exposure) -> Router {
                 .route("/api/v1/streams", get(api::streams))
                 .route("/api/v1/findings", get(api::findings))
                 .route("/api/v1/requests", get(api::requests))
+                .route(
+                    "/api/v1/marks",
+                    get(marks::list)
+                        .post(marks::post)
+                        .layer(DefaultBodyLimit::max(marks::MOST_BYTES)),
+                )
                 .fallback(answer::not_found);
             open.merge(own.layer(axum::middleware::from_fn(answer::own_host)))
         }

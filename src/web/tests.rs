@@ -67,6 +67,7 @@ fn state(live: Live, ready: bool) -> SurfaceState {
                 value: 2.0,
             }]
         }),
+        marked: Arc::new(drop),
         ready: Arc::new(AtomicBool::new(ready)),
         info: RunInfo {
             version: "1.2.3",

@@ -15,4 +15,5 @@ mod pages;
 mod run;
 pub(crate) mod scrape;
 pub(crate) mod setting;
+mod targets;
 mod trace;

@@ -7,6 +7,7 @@ mod exactness;
 mod files;
 mod load;
 mod omission;
+mod restart;
 mod spread;
 mod stall;
 
@@ -19,8 +20,8 @@ use tokencanary::app::{App, Extent, Outputs, RunReport, Setup};
 use tokencanary::clock::{MonoTime, TimeAnchor};
 use tokencanary::config::{
     Arrivals, Balance, BaseUrl, Config, DEFAULT_STALL, ExportConfig, GovernorConfig, Limits,
-    NetworkConfig, PhaseConfig, ProbeConfig, RequestConfig, ServerMetrics, TargetConfig, WhenFull,
-    WorkloadConfig,
+    NetworkConfig, PhaseConfig, ProbeConfig, RequestConfig, ServerMetrics, StartConfig,
+    TargetConfig, WhenFull, WorkloadConfig,
 };
 use tokencanary::measurement::{Api, CacheMode, ConnectionPolicy, Observed, RequestRecord, Slo};
 use tokencanary::simulator::{Fault, Simulator, SimulatorConfig};
@@ -143,6 +144,7 @@ pub(crate) fn config(arrivals: Arrivals, when_full: WhenFull, in_flight: u32) ->
             gpu: None,
             node: None,
             node_every: Duration::from_secs(15),
+            start: StartConfig::NONE,
         }],
         probes: vec![ProbeConfig {
             name: "probe".to_owned(),

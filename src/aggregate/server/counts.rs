@@ -24,7 +24,7 @@ impl CounterWindow {
 }
 
 /// A start that differs by less is the same: some derive it from clocks that are adjusted.
-pub(super) const JITTER: f64 = 2.0;
+pub(in crate::aggregate) const JITTER: f64 = 2.0;
 
 /// Whether the process of `after` is another one than that of `before`, where both tell.
 pub(super) fn restarted(before: &Sample, after: &Sample) -> bool {

@@ -12,6 +12,7 @@ mod window;
 
 pub use buckets::{BucketQuantile, HistogramWindow};
 pub use counts::CounterWindow;
+pub(in crate::aggregate) use counts::JITTER;
 pub use gauges::GaugeWindow;
 pub use history::ServerHistory;
 pub use marks::{ServerMark, ServerMarks};

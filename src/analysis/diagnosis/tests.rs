@@ -8,7 +8,11 @@ use crate::measurement::SloMetric;
 
 #[expect(clippy::unnecessary_wraps, reason = "as the fields are")]
 const fn spread(p50: f64, p95: f64) -> Option<Spread> {
-    Some(Spread { p50, p95 })
+    Some(Spread {
+        mean: p50,
+        p50,
+        p95,
+    })
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "as the fields are")]
@@ -151,6 +155,22 @@ fn a_full_cache_is_told_from_a_queue_and_from_one_that_is_too_small() {
     assert_eq!(found(small)[0].0, Cause::NoRoomForCache);
     // Full, and nobody waits: well used.
     assert_eq!(found(|now| now.server.kv_usage = gauge(0.97)), []);
+}
+
+#[test]
+fn a_median_that_goes_from_one_kind_of_request_to_the_other_is_not_slower() {
+    let mut now = healthy();
+    let before = now.client.ttft.expect("it has one");
+    let median = 1.3 * before.p50;
+    now.client.ttft = Some(Spread {
+        p50: median,
+        mean: 1.05 * before.mean,
+        ..before
+    });
+    assert_eq!(diagnose(&now, Some(&healthy())).symptoms, []);
+    now.client.ttft = spread(median, before.p95);
+    let slower = diagnose(&now, Some(&healthy()));
+    assert_eq!(slower.symptoms, [Symptom::SlowFirstToken]);
 }
 
 #[test]

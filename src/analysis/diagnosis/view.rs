@@ -10,6 +10,8 @@ const ENOUGH_REQUESTS: u64 = 5;
 /// A median this many times as long is slower; windows of a minute of a steady server differ by
 /// less than 10 %.
 pub(super) const SLOWER: f64 = 1.2;
+/// The mean goes with it at least so far.
+const MEAN_SLOWER: f64 = 1.1;
 /// Differences below this are nobody's trouble, seconds.
 const NOTICEABLE: f64 = 0.002;
 /// So many more of the requests fail.
@@ -68,8 +70,12 @@ impl<'e> View<'e> {
     pub(super) fn is_slower(&self, of: impl Fn(&Evidence) -> Option<Spread>) -> Option<bool> {
         let median = self.change(|evidence| Some(of(evidence)?.p50))?;
         let tail = self.change(|evidence| Some(of(evidence)?.p95))?;
+        let mean = self.change(|evidence| Some(of(evidence)?.mean))?;
+        // Where there are two kinds of requests, the median goes from one kind to the other and
+        // back though both are as fast as ever; the mean hardly moves.
+        let median_is_slower = median.is_slower() && mean.factor() >= MEAN_SLOWER;
         // The tail of few requests is one of them: it has to be further away.
-        Some(median.is_slower() || (tail.is_slower() && tail.factor() >= SLOWER * SLOWER))
+        Some(median_is_slower || (tail.is_slower() && tail.factor() >= SLOWER * SLOWER))
     }
 
     fn is_over(&self, metric: SloMetric, of: impl Fn(&Evidence) -> Option<Spread>) -> Option<bool> {

@@ -9,7 +9,7 @@ use super::super::given::{Given, Refusal};
 use super::super::keys;
 use super::super::reader::{Node, Reader, Section};
 use super::super::secret;
-use super::super::{BaseUrl, Scheme, ServerMetrics, TargetConfig, UrlError};
+use super::super::{BaseUrl, Scheme, ServerMetrics, StartConfig, TargetConfig, UrlError};
 use super::gpu::gpu;
 use super::network::{balance, network, urls};
 use super::request::{request, tokenizer};
@@ -22,6 +22,8 @@ const EVERY: Duration = Duration::from_secs(5);
 const NODE_EVERY: Duration = Duration::from_secs(15);
 /// A page read more often than this would be load of its own.
 const FASTEST: Duration = Duration::from_millis(100);
+/// Most requests after a start that may count for nobody.
+const MOST_WARM_UP: u64 = 1_000;
 /// Protocols that are planned.
 const LATER_APIS: &[&str] = &[
     "realtime",
@@ -83,6 +85,7 @@ fn target<'a>(reader: &mut Reader<'a>, section: &Section<'a>) -> Option<TargetCo
     let node_every = reader.optional(section, "node_every", |given| {
         given.duration(FASTEST..=HOUR)
     });
+    let start = start(reader, section);
     Some(TargetConfig {
         name: name?,
         urls: urls?,
@@ -99,7 +102,23 @@ fn target<'a>(reader: &mut Reader<'a>, section: &Section<'a>) -> Option<TargetCo
         gpu: gpu?,
         node,
         node_every: node_every.unwrap_or(NODE_EVERY),
+        start,
     })
+}
+
+/// What a start of the server may take.
+fn start<'a>(reader: &mut Reader<'a>, section: &Section<'a>) -> StartConfig {
+    let usual = StartConfig::default();
+    let grace = reader.optional(section, "startup_grace", |given| {
+        given.duration(Duration::ZERO..=HOUR)
+    });
+    let warm_up = reader.optional(section, "warm_up", |given| given.whole(0..=MOST_WARM_UP));
+    StartConfig {
+        grace: grace.unwrap_or(usual.grace),
+        warm_up: warm_up.map_or(usual.warm_up, |count| {
+            u32::try_from(count).unwrap_or(u32::MAX)
+        }),
+    }
 }
 
 /// The URL under `key`, read by `parse`. One that may hold a password or a token is not shown.

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::Board;
 use super::panel::{Panel, datasource};
+use crate::export::catalog::MARK_TIME;
 
 /// Columns of a board.
 const COLUMNS: u32 = 24;
@@ -102,13 +103,20 @@ pub(super) fn build(head: &Head, variables: &[Variable], rows: &[Row]) -> Board 
     }
 }
 
-/// What is marked on all panels: deploys, alerts, and starts of the canary.
+/// What is marked on all panels: deploys, changes of servers, alerts, and starts of the canary.
 fn annotations() -> Value {
     json!([
         {
             "name": "Deploys", "enable": true, "hide": false, "iconColor": "blue", "type": "tags",
             "datasource": { "type": "grafana", "uid": "-- Grafana --" },
             "target": { "type": "tags", "tags": ["deploy"], "limit": 100, "matchAny": true },
+        },
+        {
+            "name": "Changes", "enable": true, "hide": false, "iconColor": "yellow",
+            "datasource": datasource(),
+            "expr": format!("{} * 1000", MARK_TIME.prometheus),
+            "titleFormat": "{{kind}} {{target}}", "textFormat": "{{kind}} {{target}}",
+            "tagKeys": "kind", "useValueForTime": true, "step": "60s",
         },
         {
             "name": "Alerts", "enable": true, "hide": false, "iconColor": "red",

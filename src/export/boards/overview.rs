@@ -8,8 +8,8 @@ use super::slo;
 use crate::export::catalog::{
     ARRIVALS, ARRIVALS_REFUSED, BUDGET_REQUESTS_LIMIT, BUDGET_REQUESTS_USED, BUDGET_TOKENS_LIMIT,
     BUDGET_TOKENS_USED, CERTIFICATE_EXPIRY, IN_FLIGHT, IN_FLIGHT_LIMIT, ITL, LAST_SUCCESS, Metric,
-    REQUESTS, RESPONSE_TIME_OR_FAILURE, SERVER_KV_USAGE, SERVER_RUNNING, SERVER_WAITING, TTFT,
-    TTFT_OR_FAILURE,
+    REQUESTS, REQUESTS_EXCUSED, RESPONSE_TIME_OR_FAILURE, SERVER_KV_USAGE, SERVER_RUNNING,
+    SERVER_WAITING, TARGET_STATE, TTFT, TTFT_OR_FAILURE,
 };
 use crate::export::rules::{Quantile, recorded, series};
 
@@ -93,11 +93,15 @@ fn success(by: &[&str]) -> String {
         query::increase(metric, &selector, by)
     };
     let arrivals = of(&ARRIVALS, "");
+    let less =
+        |metric: &Metric, matcher: &str| format!("- ({} or 0 * {arrivals})", of(metric, matcher));
     format!(
-        "{}\n/ (\n  {arrivals}\n  - ({} or 0 * {arrivals})\n  - ({} or 0 * {arrivals}) > 0\n)",
+        "(\n  {}\n  {}\n)\n/ (\n  {arrivals}\n  {}\n  {}\n  {} > 0\n)",
         of(&REQUESTS, ", outcome=\"ok\""),
-        of(&ARRIVALS_REFUSED, ", reason!=\"in_flight\""),
-        of(&REQUESTS, ", outcome=\"cancelled\""),
+        less(&REQUESTS_EXCUSED, ", result=\"ok\""),
+        less(&ARRIVALS_REFUSED, ", reason!=\"in_flight\""),
+        less(&REQUESTS, ", outcome=\"cancelled\""),
+        less(&REQUESTS_EXCUSED, ""),
     )
 }
 
@@ -190,12 +194,32 @@ fn requests() -> Vec<Panel> {
             "The same as the rules record it, over the window of the rules; alerts look at this.",
         )
         .query(NAMED, format!("{}{CHOSEN}", series::SUCCESS)),
+        Panel::new(
+            Kind::Stacked,
+            "reqps",
+            "Starts of servers",
+            "Requests that count for nobody, since they belong to a start of the server: failures while it is away, and the first ones after it.",
+        )
+        .query(
+            "{{result}}",
+            query::rate(&REQUESTS_EXCUSED, CHOSEN, &["result"]),
+        ),
     ]
 }
 
 fn servers() -> Vec<Panel> {
     let of = |metric: &Metric| format!("max by (target) ({}{TARGET})", metric.prometheus);
     vec![
+        Panel::new(
+            Kind::Stacked,
+            "none",
+            "Targets by state",
+            "Addresses of targets by how they stand: starting, warming, serving, down, gone.",
+        )
+        .query(
+            "{{state}}",
+            format!("sum by (state) ({}{TARGET})", TARGET_STATE.prometheus),
+        ),
         Panel::lines(
             "none",
             "Running and waiting",

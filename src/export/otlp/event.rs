@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
 
 use crate::clock::MonoTime;
-use crate::measurement::{Observed, Stream, StreamId};
+use crate::measurement::{Mark, Observed, Stream, StreamId, TargetState};
 use crate::telemetry::ExportCounters;
 
 /// Failures of one stream that are told within [`SPAN`].
@@ -28,15 +28,19 @@ pub enum Event {
         /// Failures of its stream that were not told since the last one that was.
         untold: u64,
     },
-    /// A target can be reached or not any more.
+    /// A target stands otherwise than before.
     Target {
         /// When that was seen.
         at: MonoTime,
         /// Its name.
         target: Box<str>,
-        /// Whether it can be.
-        reachable: bool,
+        /// Which of its addresses it is.
+        endpoint: Box<str>,
+        /// How it stands.
+        state: TargetState,
     },
+    /// Something changed on a target, or somebody says so.
+    Mark(Mark),
     /// A cause explains what is wrong with a stream, or does not any more.
     Diagnosis {
         /// When that was seen.

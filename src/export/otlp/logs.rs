@@ -20,7 +20,7 @@ use crate::aggregate::Kept;
 use crate::clock::{MonoTime, TimeAnchor, WallAnchor};
 use crate::config::OtlpReceiver;
 use crate::export::feed::{Fate, Feed};
-use crate::measurement::{Observed, Stream};
+use crate::measurement::{Observed, Stream, TargetState};
 use crate::telemetry::ExportCounters;
 
 /// Sends events as log records.
@@ -112,24 +112,37 @@ fn to_log_record(event: &Event, wall: &WallAnchor, rules: &SpanRules) -> LogReco
         Event::Target {
             at,
             target,
-            reachable,
+            endpoint,
+            state,
         } => {
-            let state = if *reachable {
-                "reachable"
-            } else {
-                "unreachable"
-            };
+            let is_good = !matches!(state, TargetState::Down | TargetState::Gone);
+            let state = state.name();
             let attributes = vec![
                 text("tokencanary.target", &**target),
+                text("tokencanary.endpoint", &**endpoint),
                 text("tokencanary.state", state),
             ];
             Told {
-                at: *at,
-                severity: severity(*reachable),
+                at: wall.unix_ns(*at),
+                severity: severity(is_good),
                 name: "tokencanary.target.state",
                 body: format!("target {target} is {state}"),
             }
-            .record(attributes, wall)
+            .record(attributes)
+        }
+        Event::Mark(mark) => {
+            let target = mark.target.as_deref();
+            let attributes = target
+                .map(|target| text("tokencanary.target", target))
+                .into_iter()
+                .chain([text("tokencanary.mark", mark.kind.name())]);
+            Told {
+                at: mark.unix_ns,
+                severity: SeverityNumber::Info,
+                name: "tokencanary.mark",
+                body: mark.text.to_string(),
+            }
+            .record(attributes.collect())
         }
         Event::Diagnosis {
             at,
@@ -159,12 +172,12 @@ fn to_log_record(event: &Event, wall: &WallAnchor, rules: &SpanRules) -> LogReco
                 None => format!("the receiver of {exporter} takes what it is sent again"),
             };
             Told {
-                at: *at,
+                at: wall.unix_ns(*at),
                 severity: severity(trouble.is_none()),
                 name: "tokencanary.exporter.state",
                 body,
             }
-            .record(attributes, wall)
+            .record(attributes)
         }
     }
 }
@@ -179,23 +192,23 @@ const fn severity(is_good: bool) -> SeverityNumber {
 
 /// What every record has.
 struct Told {
-    at: MonoTime,
+    /// Nanoseconds since the Unix epoch.
+    at: u64,
     severity: SeverityNumber,
     name: &'static str,
     body: String,
 }
 
 impl Told {
-    fn record(self, attributes: Vec<KeyValue>, wall: &WallAnchor) -> LogRecord {
+    fn record(self, attributes: Vec<KeyValue>) -> LogRecord {
         let level = match self.severity {
             SeverityNumber::Error => "ERROR",
             SeverityNumber::Warn => "WARN",
             _ => "INFO",
         };
-        let at = wall.unix_ns(self.at);
         LogRecord {
-            time_unix_nano: at,
-            observed_time_unix_nano: at,
+            time_unix_nano: self.at,
+            observed_time_unix_nano: self.at,
             severity_number: self.severity.into(),
             severity_text: level.to_owned(),
             body: Some(AnyValue {
@@ -229,12 +242,12 @@ fn diagnosis(
         None => format!("{cause} at {target} ({probe}) is over"),
     };
     Told {
-        at,
+        at: wall.unix_ns(at),
         severity: severity(evidence.is_none()),
         name: "tokencanary.diagnosis",
         body,
     }
-    .record(attributes, wall)
+    .record(attributes)
 }
 
 fn failed(observed: &Observed, untold: u64, (wall, rules): (&WallAnchor, &SpanRules)) -> LogRecord {
@@ -264,7 +277,7 @@ fn failed(observed: &Observed, untold: u64, (wall, rules): (&WallAnchor, &SpanRu
         attributes.push(whole("tokencanary.untold", untold));
     }
     let told = Told {
-        at: time.end.or(time.start).unwrap_or(time.intended),
+        at: wall.unix_ns(time.end.or(time.start).unwrap_or(time.intended)),
         severity: SeverityNumber::Error,
         name: "tokencanary.request.failed",
         body,
@@ -274,7 +287,7 @@ fn failed(observed: &Observed, untold: u64, (wall, rules): (&WallAnchor, &SpanRu
         trace_id: record.ids.trace.to_be_bytes().to_vec(),
         span_id: record.ids.span.to_be_bytes().to_vec(),
         flags: u32::from(kept == Kept::Head),
-        ..told.record(attributes, wall)
+        ..told.record(attributes)
     }
 }
 
@@ -363,11 +376,12 @@ mod tests {
         let event = Event::Target {
             at: us(2_000_000),
             target: "qwen".into(),
-            reachable: true,
+            endpoint: "http://a:1".into(),
+            state: TargetState::Warming,
         };
         let record = to_log_record(&event, &wall(), &rules());
         assert_eq!(record.severity_text, "INFO");
-        assert_eq!(body(&record), "target qwen is reachable");
+        assert_eq!(body(&record), "target qwen is warming");
         assert_eq!(record.time_unix_nano, 1_795_953_602_000_000_000);
     }
 }

@@ -23,7 +23,9 @@ use crate::clock::{MonoTime, WallAnchor};
 use crate::config::{BaseUrl, Conventions, Scheme, TraceSampling};
 use crate::export::StallRules;
 use crate::export::genai::{operation, provider};
-use crate::measurement::{Observed, RefusedReason, RequestRecord, TokenSource, TraceIds};
+use crate::measurement::{
+    Counts, Observed, RefusedReason, RequestRecord, TargetState, TokenSource, TraceIds,
+};
 
 /// Stall events of one span at most; the rest is counted as dropped events.
 const STALL_EVENTS: usize = 32;
@@ -211,6 +213,12 @@ impl Attributes {
             "tokencanary.token_source",
             record.tokens.source.map(TokenSource::name),
         );
+        self.text(
+            "tokencanary.target.state",
+            record.target_state.map(TargetState::name),
+        );
+        let counts = Some(record.counts).filter(|counts| *counts != Counts::Now);
+        self.text("tokencanary.counts", counts.map(Counts::name));
         self.text(
             "tokencanary.phase",
             record.phase.as_ref().map(|phase| phase.kind.name()),

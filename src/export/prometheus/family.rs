@@ -325,6 +325,10 @@ fn counters<'a>(
         }
     } else if metric == &catalog::REQUESTS_LAGGED {
         push(Vec::new(), totals.lagged());
+    } else if metric == &catalog::REQUESTS_EXCUSED {
+        let [good, failed] = totals.excused();
+        push(one("result", "ok"), good);
+        push(one("result", "failed"), failed);
     } else if metric == &catalog::CONNECTIONS_REPLACED {
         push(Vec::new(), totals.replaced());
     } else if metric == &catalog::STATUSES_DROPPED {

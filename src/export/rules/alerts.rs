@@ -10,18 +10,16 @@ use serde_saphyr::LitString;
 use super::parts::Part;
 use super::promql::{Form, PLACE, PROBING, quoted};
 use super::recorded::series;
-use super::{Annotations, Labels, Rule, Settings, gpus, recorded};
+use super::{Annotations, Labels, Rule, Settings, gpus, recorded, targets};
 use crate::config::Config;
 use crate::export::catalog::{
-    ARRIVALS, ARRIVALS_REFUSED, BUILD_INFO, CERTIFICATE_EXPIRY, EXPORT_ITEMS, ITL, LAST_SUCCESS,
-    Metric, REQUESTS, REQUESTS_LAGGED, SCRAPES, TTFT, TTFT_OR_FAILURE,
+    ARRIVALS, ARRIVALS_REFUSED, BUILD_INFO, EXPORT_ITEMS, ITL, LAST_SUCCESS, Metric,
+    REQUESTS_LAGGED, SCRAPES, TTFT, TTFT_OR_FAILURE,
 };
 
 const MINUTE: Duration = Duration::from_mins(1);
 /// Over how much time our own losses are counted.
 const OWN_WINDOW: Duration = Duration::from_mins(15);
-/// Seconds of a day, which no rehearsal shortens: certificates expire in real time.
-const DAY_SECONDS: u32 = 86_400;
 
 /// How loud.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,6 +49,7 @@ pub enum AlertKind {
     ItlRegression,
     RequestsFail,
     TargetDown,
+    TargetRestarts,
     NoSuccess,
     SloBurnFast,
     SloBurnSlow,
@@ -66,11 +65,12 @@ pub enum AlertKind {
 }
 
 /// All of them.
-pub const ALERTS: [AlertKind; 16] = [
+pub const ALERTS: [AlertKind; 17] = [
     AlertKind::TtftRegression,
     AlertKind::ItlRegression,
     AlertKind::RequestsFail,
     AlertKind::TargetDown,
+    AlertKind::TargetRestarts,
     AlertKind::NoSuccess,
     AlertKind::SloBurnFast,
     AlertKind::SloBurnSlow,
@@ -94,6 +94,7 @@ impl AlertKind {
             Self::ItlRegression => "TokencanaryItlRegression",
             Self::RequestsFail => "TokencanaryRequestsFail",
             Self::TargetDown => "TokencanaryTargetDown",
+            Self::TargetRestarts => "TokencanaryTargetRestarts",
             Self::NoSuccess => "TokencanaryNoSuccess",
             Self::SloBurnFast => "TokencanarySloBurnFast",
             Self::SloBurnSlow => "TokencanarySloBurnSlow",
@@ -117,6 +118,7 @@ impl AlertKind {
             Self::ItlRegression => "itl-regression.md",
             Self::RequestsFail => "requests-fail.md",
             Self::TargetDown => "target-down.md",
+            Self::TargetRestarts => "target-restarts.md",
             Self::NoSuccess => "no-success.md",
             Self::SloBurnFast | Self::SloBurnSlow => "slo-burn.md",
             Self::CertificateExpires => "certificate-expires.md",
@@ -143,6 +145,7 @@ impl AlertKind {
                 "/d/tokencanary-stream?var-target={{ $labels.target | urlquery }}&var-endpoint={{ $labels.endpoint | urlquery }}&var-probe={{ $labels.probe | urlquery }}"
             }
             Self::TargetDown
+            | Self::TargetRestarts
             | Self::CertificateExpires
             | Self::StreamMissing
             | Self::ServerMetricsUnreadable => {
@@ -193,17 +196,18 @@ impl Alert {
 const STREAM: &str = "{{ $labels.probe }} at {{ $labels.target }} ({{ $labels.endpoint }}, cache {{ $labels.cache }})";
 
 /// Alerts on the servers.
-pub(super) fn of_servers(settings: &Settings, probes: &[Part], targets: &[Part]) -> Vec<Rule> {
+pub(super) fn of_servers(settings: &Settings, probes: &[Part], by_target: &[Part]) -> Vec<Rule> {
     let mut alerts = vec![
         regression(settings, AlertKind::TtftRegression),
         regression(settings, AlertKind::ItlRegression),
         requests_fail(settings),
     ];
-    alerts.extend(targets.iter().map(|part| target_down(settings, part)));
+    alerts.extend(by_target.iter().map(|part| targets::down(settings, part)));
     alerts.extend(probes.iter().map(|part| no_success(settings, part)));
     alerts.extend([
-        certificate(14, Severity::Warning),
-        certificate(3, Severity::Critical),
+        targets::restarts(settings),
+        targets::certificate(14, Severity::Warning),
+        targets::certificate(3, Severity::Critical),
         gpus::error(settings),
         gpus::throttled(settings),
     ]);
@@ -302,31 +306,6 @@ fn requests_fail(settings: &Settings) -> Alert {
     }
 }
 
-fn target_down(settings: &Settings, part: &Part) -> Alert {
-    let window = settings.span(part.window);
-    let grown = |outcomes: &str| {
-        let metric = REQUESTS.prometheus;
-        let selector = part.selector(&[outcomes]);
-        format!(
-            "sum without ({PLACE}, {PROBING}, outcome, http_response_status_code) (increase({metric}{selector}[{window}]))"
-        )
-    };
-    Alert {
-        kind: AlertKind::TargetDown,
-        severity: Severity::Critical,
-        expr: format!(
-            "{} >= 3\nunless {} > 0",
-            grown("outcome!~\"ok|cancelled|refused\""),
-            grown("outcome=\"ok\""),
-        ),
-        hold: MINUTE,
-        summary: "{{ $labels.target }} answers nothing".to_owned(),
-        description: format!(
-            "All of the last {{{{ $value | printf \"%.0f\" }}}} requests to {{{{ $labels.target }}}} ({{{{ $labels.endpoint }}}}) failed, none in {window} was good."
-        ),
-    }
-}
-
 fn no_success(settings: &Settings, part: &Part) -> Alert {
     // Three windows hold 90 requests of the slowest probe.
     let age = settings.last_success.max(3 * part.window);
@@ -344,23 +323,6 @@ fn no_success(settings: &Settings, part: &Part) -> Alert {
             .to_owned(),
         description: format!(
             "The last good answer of {STREAM} is {{{{ $value | humanizeDuration }}}} old: the server fails, or the canary sends nothing."
-        ),
-    }
-}
-
-fn certificate(days: u32, severity: Severity) -> Alert {
-    Alert {
-        kind: AlertKind::CertificateExpires,
-        severity,
-        expr: format!(
-            "min without ({PLACE}, {PROBING}) ({}) - time() < {}",
-            CERTIFICATE_EXPIRY.prometheus,
-            days * DAY_SECONDS
-        ),
-        hold: 10 * MINUTE,
-        summary: "The certificate of {{ $labels.target }} expires".to_owned(),
-        description: format!(
-            "The certificate of {{{{ $labels.target }}}} ({{{{ $labels.endpoint }}}}) expires in {{{{ $value | humanizeDuration }}}}. Told {days} days before."
         ),
     }
 }

@@ -15,6 +15,7 @@ mod promql;
 mod recorded;
 mod recording;
 mod slo;
+mod targets;
 
 use std::num::NonZeroU32;
 use std::time::Duration;

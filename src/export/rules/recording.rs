@@ -3,7 +3,9 @@
 use super::promql::PLACE;
 use super::recorded::series;
 use super::{BASELINES, Part, Quantile, RECORDED_HISTOGRAMS, Rule, Settings, recorded};
-use crate::export::catalog::{ARRIVALS, ARRIVALS_REFUSED, Metric, REQUESTS, TOKENS};
+use crate::export::catalog::{
+    ARRIVALS, ARRIVALS_REFUSED, Metric, REQUESTS, REQUESTS_EXCUSED, TOKENS,
+};
 
 /// The last part of a window is one fifth of it: a minute of five.
 const NOW: u32 = 5;
@@ -85,6 +87,11 @@ fn requests(settings: &Settings, part: &Part) -> Vec<Rule> {
     let held_back = grown(&ARRIVALS_REFUSED, ", reason", &["reason!=\"in_flight\""]);
     let cancelled = grown(&REQUESTS, by_outcome, &["outcome=\"cancelled\""]);
     let good = grown(&REQUESTS, by_outcome, &["outcome=\"ok\""]);
+    let excused = |more: &[&str]| {
+        let excused = grown(&REQUESTS_EXCUSED, ", result", more);
+        format!("({excused} or 0 * {arrivals})")
+    };
+    let (all_excused, good_excused) = (excused(&[]), excused(&["result=\"ok\""]));
     let counted = series::COUNTED;
     let only = part.selector(&[]);
     let rate = |metric: &Metric| {
@@ -97,10 +104,13 @@ fn requests(settings: &Settings, part: &Part) -> Vec<Rule> {
         Rule::record(
             counted,
             format!(
-                "clamp_min(\n  {arrivals}\n  - ({held_back} or 0 * {arrivals})\n  - ({cancelled} or 0 * {arrivals}),\n  0\n)"
+                "clamp_min(\n  {arrivals}\n  - ({held_back} or 0 * {arrivals})\n  - ({cancelled} or 0 * {arrivals})\n  - {all_excused},\n  0\n)"
             ),
         ),
-        Rule::record(series::OK, format!("{good}\nor 0 * {counted}{only}")),
+        Rule::record(
+            series::OK,
+            format!("clamp_min({good} - {good_excused}, 0)\nor 0 * {counted}{only}"),
+        ),
         Rule::record(
             series::SUCCESS,
             format!("clamp_max({}{only} / ({counted}{only} > 0), 1)", series::OK),

@@ -5,6 +5,7 @@
 const EVERY_MS = 2000;      // between the end of one round and the start of the next
 const PATIENCE_MS = 4000;   // for one answer
 const STALE_MS = 7000;      // three rounds without news
+const MARKS = 8;           // changes that are shown
 const REQUESTS = 60;        // rows of the lower table
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -87,9 +88,21 @@ function gauge(share) {
 function serverCard(target) {
   const card = node("li", "", node("div", "who", node("b", "", target.name),
     node("span", "", `${target.model || "model not known yet"} · ${target.endpoint}`)));
+  card.append(...target.states.map((one) => stateFact(one, target.states.length > 1)));
   if (known(target.in_flight)) card.append(fact("ours in flight", plain(target.in_flight)));
   card.append(...serverFacts(target.server), ...gpuFacts(target.gpu));
   return card;
+}
+
+const TROUBLED = ["down", "gone"];
+
+function stateFact(one, many) {
+  const name = many ? `state of ${one.endpoint}` : "state";
+  if (one.state === null) return fact(name, dash("no request has ended yet"));
+  const made = fact(name, one.state);
+  if (TROUBLED.includes(one.state)) made.lastChild.className = "trouble";
+  if (known(one.for_s)) made.title = `for ${span(one.for_s)}`;
+  return made;
 }
 
 function serverFacts(state) {
@@ -258,6 +271,18 @@ function drawFindings(answer) {
   at("findings").replaceChildren(...rows.map(finding));
 }
 
+function mark(one) {
+  const made = node("li", "", node("div", "who", node("b", "", one.kind), node("span", "",
+    `${one.target || "all targets"}, ${clock(one.at_unix_ms * 1e6)}`)), node("span", "", one.text));
+  made.title = new Date(one.at_unix_ms).toISOString();
+  return made;
+}
+
+function drawMarks(answer) {
+  at("marks-section").hidden = answer.marks.length === 0;
+  at("marks").replaceChildren(...answer.marks.slice(0, MARKS).map(mark));
+}
+
 function drawStreams(answer) {
   const rows = answer.streams.map((stream) => streamRow(stream, answer.streams));
   at("streams").tBodies[0].replaceChildren(...(rows.length ? rows : [empty(14, "no stream is configured")]));
@@ -385,11 +410,12 @@ function drawFreshness() {
 
 async function round() {
   try {
-    const [status, streams, findings, requests] = await Promise.all([ask("/api/v1/status"),
-      ask("/api/v1/streams"), ask("/api/v1/findings"), ask(`/api/v1/requests?limit=${REQUESTS}`)]);
+    const [status, streams, findings, marks, requests] = await Promise.all([ask("/api/v1/status"),
+      ask("/api/v1/streams"), ask("/api/v1/findings"), ask("/api/v1/marks"), ask(`/api/v1/requests?limit=${REQUESTS}`)]);
     drawStatus(status);
     drawStreams(streams);
     drawFindings(findings);
+    drawMarks(marks);
     drawObjectives(streams);
     drawRequests(requests);
     lastNews = performance.now();

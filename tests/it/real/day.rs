@@ -234,6 +234,11 @@ fn context() -> Vec<Gauge> {
         of(&catalog::SERVER_PREFIX_HIT, &[], 0.3),
         of(&catalog::SERVER_OUTSIDE, &[], 0.004),
         of(&catalog::SERVER_OUTSIDE_ERROR, &[], 0.001),
+        of(
+            &catalog::TARGET_STATE,
+            &[("endpoint", "http://sim"), ("state", "serving")],
+            1.0,
+        ),
         of(&catalog::SERVER_SUSPECT, &[("mark", "frozen_gauges")], 0.0),
         of(&catalog::SERVER_TOKENS, &[("type", "input")], 900.0),
         of(&catalog::SERVER_TOKENS, &[("type", "output")], 400.0),

@@ -164,6 +164,7 @@ async fn page(all: &[Known], stop: CancellationToken) -> String {
                 value: 1.0,
             }]
         }),
+        marked: Arc::new(drop),
         ready: Arc::new(AtomicBool::new(true)),
         info: RunInfo {
             version: "0",

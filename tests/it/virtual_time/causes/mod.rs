@@ -39,7 +39,7 @@ const RIGHT: f64 = 0.95;
 const FALSE: f64 = 0.02;
 
 /// The text of the server's page.
-async fn page(simulator: &Simulator, path: &str) -> String {
+pub(super) async fn page(simulator: &Simulator, path: &str) -> String {
     let (mut ours, theirs) = tokio::io::duplex(64 * 1024);
     let simulator = simulator.clone();
     let serving = tokio::spawn(async move { simulator.serve_connection(theirs).await });

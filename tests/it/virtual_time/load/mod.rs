@@ -14,7 +14,7 @@ use std::time::Duration;
 use tokencanary::app::{Extent, Outputs};
 use tokencanary::cli::benchmark;
 use tokencanary::clock::MonoTime;
-use tokencanary::config::{Config, Format, ServerMetrics, from_text};
+use tokencanary::config::{Config, Format, ServerMetrics, StartConfig, from_text};
 use tokencanary::measurement::{Outcome, RefusedReason, RequestRecord};
 use tokencanary::simulator::{Fault, Profile, RequestTimes, SimulatorConfig};
 
@@ -87,6 +87,8 @@ probes:
     let config = from_text(&text, Format::Yaml, "c.yaml");
     let mut config = config.unwrap_or_else(|found| panic!("{found}"));
     config.export.http = None;
+    // As in a benchmark: all counts.
+    config.targets[0].start = StartConfig::NONE;
     config
 }
 

@@ -1,0 +1,364 @@
+//! How one address of a target stands, and which of its requests count.
+//!
+//! A server that is started anew refuses connections for minutes, and its first answers are slow.
+//! Neither is a fault of the service that is watched, if it was a start; if it was an outage, it
+//! is one. Which of the two it was shows later, on the server's page. Until then the failures are
+//! held: they count from the moment at which it is known that they do, or once they have lasted
+//! longer than a start may.
+
+use std::time::Duration;
+
+use crate::aggregate::server::JITTER;
+use crate::clock::MonoTime;
+use crate::measurement::server::CounterRole;
+use crate::measurement::{Counts, Outcome, RequestRecord, Sample, TargetState};
+
+/// Failures in a row after which a target is down.
+const DOWN_AFTER: u32 = 3;
+
+/// What a start may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StartRules {
+    /// Failures of a start count for nobody for this long; zero: all failures count at once.
+    pub grace: Duration,
+    /// So many requests after a start feed nothing.
+    pub warm_up: u32,
+    /// A page that was to show whether it was a start is waited for so long.
+    pub page_within: Duration,
+}
+
+impl StartRules {
+    /// Whatever fails counts, and the first answers as all others.
+    pub const NONE: Self = Self {
+        grace: Duration::ZERO,
+        warm_up: 0,
+        page_within: Duration::ZERO,
+    };
+}
+
+/// What becomes of those that were held.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Decided {
+    /// It was an outage: they count.
+    Count,
+    /// It was a start: they do not.
+    Excuse,
+}
+
+/// What of a page tells one process from the next.
+#[derive(Debug, Clone, Copy)]
+struct Process {
+    /// When it started, in seconds since the Unix epoch.
+    start: Option<f64>,
+    /// Tokens since then.
+    tokens: Option<f64>,
+}
+
+impl Process {
+    fn of(sample: &Sample) -> Self {
+        let totals = &sample.page.totals;
+        let tokens = [CounterRole::PromptTokens, CounterRole::GenerationTokens];
+        let tokens = tokens.into_iter().filter_map(|role| totals.counter(role));
+        Self {
+            start: totals.process_start,
+            tokens: tokens.reduce(|a, b| a + b),
+        }
+    }
+
+    const fn tells(self) -> bool {
+        self.start.is_some() || self.tokens.is_some()
+    }
+
+    /// Whether `now` is of a later process. Behind a load balancer the starts of several
+    /// processes come in turn: the newest that was ever seen is kept.
+    fn is_before(self, now: Self) -> bool {
+        matches!((self.start, now.start), (Some(before), Some(now)) if now > before + JITTER)
+    }
+
+    /// The same by what was counted, where no start is told: it means something only if the
+    /// server was away in between.
+    fn has_fallen(self, now: Self) -> bool {
+        let untold = self.start.is_none() || now.start.is_none();
+        untold && matches!((self.tokens, now.tokens), (Some(before), Some(now)) if now < before)
+    }
+}
+
+/// A time in which the target could not be reached, and nobody knows yet why.
+#[derive(Debug, Clone, Copy)]
+struct Absence {
+    since: MonoTime,
+    /// A start is certain.
+    is_start: bool,
+    /// The page has shown it already.
+    is_shown: bool,
+    /// It was away, and did not only cut streams.
+    is_away: bool,
+    /// When it answered again, and how many requests since.
+    back: Option<(MonoTime, u32)>,
+}
+
+/// Watches one address of a target.
+#[derive(Debug, Clone)]
+pub struct TargetWatch {
+    rules: StartRules,
+    state: Option<TargetState>,
+    since: MonoTime,
+    /// Whether it ever answered.
+    answered: bool,
+    /// Failures since the last good answer.
+    failed: u32,
+    absence: Option<Absence>,
+    /// The absence has lasted longer than a start may.
+    overdue: bool,
+    /// Requests that still belong to the last start.
+    warming: u32,
+    process: Option<Process>,
+    /// A start was recognised that the page has not shown yet.
+    begun: bool,
+    decided: Option<Decided>,
+}
+
+impl TargetWatch {
+    /// Nothing is known yet.
+    #[must_use]
+    pub const fn new(rules: StartRules) -> Self {
+        Self {
+            rules,
+            state: None,
+            since: MonoTime::ZERO,
+            answered: false,
+            failed: 0,
+            absence: None,
+            overdue: false,
+            warming: 0,
+            process: None,
+            begun: false,
+            decided: None,
+        }
+    }
+
+    /// How it stands, and since when; `None` before the first request has ended.
+    #[must_use]
+    pub fn state(&self) -> Option<(TargetState, MonoTime)> {
+        Some((self.state?, self.since))
+    }
+
+    /// What becomes of all that were held, if that was decided since this was asked last. To be
+    /// asked after each request, page and tick, and followed before the next request is.
+    #[must_use]
+    pub const fn decided(&mut self) -> Option<Decided> {
+        self.decided.take()
+    }
+
+    /// Adds a request that has ended, and says what becomes of it.
+    pub fn record(&mut self, record: &RequestRecord) -> Counts {
+        let at = record.timeline.end.unwrap_or(record.timeline.intended);
+        match record.outcome {
+            Outcome::Refused | Outcome::Cancelled => Counts::Now,
+            Outcome::Ok => self.good(at),
+            _ => self.bad(record, at),
+        }
+    }
+
+    fn good(&mut self, at: MonoTime) -> Counts {
+        self.answered = true;
+        self.failed = 0;
+        self.overdue = false;
+        let Some(absence) = &mut self.absence else {
+            return self.warm(at);
+        };
+        if absence.is_start {
+            self.begun = !absence.is_shown;
+            self.decide(Decided::Excuse, 0);
+            return self.warm(at);
+        }
+        let can_tell = absence.is_away && self.process.is_some_and(Process::tells);
+        let (_, requests) = absence.back.get_or_insert((at, 0));
+        if !can_tell || self.rules.page_within.is_zero() {
+            self.decide(Decided::Count, 0);
+            return self.warm(at);
+        }
+        *requests = requests.saturating_add(1);
+        if *requests > self.rules.warm_up {
+            // Those that came later are warm whatever it was.
+            self.stand(TargetState::Serving, at);
+            return Counts::Now;
+        }
+        self.stand(TargetState::Warming, at);
+        Counts::Later
+    }
+
+    /// A good answer while it is known what is going on.
+    fn warm(&mut self, at: MonoTime) -> Counts {
+        if self.warming == 0 {
+            self.stand(TargetState::Serving, at);
+            return Counts::Now;
+        }
+        self.warming -= 1;
+        self.stand(TargetState::Warming, at);
+        Counts::Never
+    }
+
+    fn bad(&mut self, record: &RequestRecord, at: MonoTime) -> Counts {
+        self.failed = self.failed.saturating_add(1);
+        let counts = self.failure(record, at);
+        let is_start = self.absence.is_some_and(|absence| absence.is_start);
+        if is_start {
+            self.stand(TargetState::Starting, at);
+        } else if self.failed >= DOWN_AFTER {
+            let is_gone = record.outcome == Outcome::Dns;
+            let state = if is_gone {
+                TargetState::Gone
+            } else {
+                TargetState::Down
+            };
+            self.stand(state, at);
+        }
+        counts
+    }
+
+    fn failure(&mut self, record: &RequestRecord, at: MonoTime) -> Counts {
+        let Some(away) = away(record) else {
+            // It answers, and badly; or it is silent.
+            if self.warming > 0 {
+                self.warming -= 1;
+                return Counts::Never;
+            }
+            return Counts::Now;
+        };
+        if self.rules.grace.is_zero() || self.overdue {
+            return Counts::Now;
+        }
+        let never_answered = !self.answered;
+        let absence = self.absence.get_or_insert(Absence {
+            since: record.timeline.intended,
+            is_start: never_answered,
+            is_shown: false,
+            is_away: false,
+            back: None,
+        });
+        absence.is_away |= away != Away::Cut;
+        absence.is_start |= away == Away::Loading;
+        let (is_start, only_cut) = (absence.is_start, !absence.is_away);
+        let is_overdue = at.since(absence.since) > self.rules.grace;
+        if is_overdue || (only_cut && self.failed >= DOWN_AFTER) {
+            self.overdue = is_overdue;
+            self.decide(Decided::Count, 0);
+            return Counts::Now;
+        }
+        if is_start && self.answered {
+            self.decided = Some(Decided::Excuse);
+            return Counts::Never;
+        }
+        // Of one that never answered: it counts if it never will.
+        Counts::Later
+    }
+
+    /// Adds a page that was read; says whether it is of a later process than the one before.
+    pub fn page(&mut self, sample: &Sample) -> bool {
+        let now = Process::of(sample);
+        let before = self.process.unwrap_or(now);
+        let away = self.absence.filter(|absence| absence.since <= sample.asked);
+        let is_later = before.is_before(now) || (away.is_some() && before.has_fallen(now));
+        let is_known = std::mem::take(&mut self.begun);
+        self.process = Some(Process {
+            start: match (before.start, now.start) {
+                (Some(before), Some(now)) => Some(before.max(now)),
+                (before, now) => now.or(before),
+            },
+            tokens: now.tokens,
+        });
+        match (away, is_later) {
+            (Some(Absence { back, .. }), true) => {
+                if let Some((_, requests)) = back {
+                    self.decide(Decided::Excuse, requests);
+                } else {
+                    self.decided = Some(Decided::Excuse);
+                    self.absence = away.map(|absence| Absence {
+                        is_start: true,
+                        is_shown: true,
+                        ..absence
+                    });
+                    self.stand(TargetState::Starting, sample.at);
+                }
+            }
+            (
+                Some(Absence {
+                    back: Some((back, _)),
+                    ..
+                }),
+                false,
+            ) if sample.asked >= back => {
+                self.decide(Decided::Count, 0);
+                self.stand(TargetState::Serving, sample.at);
+            }
+            (None, true) if !is_known => self.warming = self.rules.warm_up,
+            _ => {}
+        }
+        is_later
+    }
+
+    /// It is `now`.
+    pub fn tick(&mut self, now: MonoTime) {
+        let Some(absence) = self.absence else { return };
+        match absence.back {
+            Some((back, _)) if now.since(back) > self.rules.page_within => {
+                self.decide(Decided::Count, 0);
+                self.stand(TargetState::Serving, now);
+            }
+            None if now.since(absence.since) > self.rules.grace => {
+                self.overdue = true;
+                self.decide(Decided::Count, 0);
+                if self.failed >= DOWN_AFTER && self.state == Some(TargetState::Starting) {
+                    self.stand(TargetState::Down, now);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The absence is explained; after a start, `warmed` requests of its warm-up have been.
+    fn decide(&mut self, decided: Decided, warmed: u32) {
+        self.absence = None;
+        self.decided = Some(decided);
+        if decided == Decided::Excuse {
+            self.warming = self.rules.warm_up.saturating_sub(warmed);
+        }
+    }
+
+    fn stand(&mut self, state: TargetState, at: MonoTime) {
+        if self.state != Some(state) {
+            (self.state, self.since) = (Some(state), at);
+        }
+    }
+}
+
+/// How a server that stops or starts looks to a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Away {
+    /// There is nobody.
+    Absent,
+    /// There is somebody who says that the model is being loaded.
+    Loading,
+    /// The answer broke off.
+    Cut,
+}
+
+fn away(record: &RequestRecord) -> Option<Away> {
+    match (record.outcome, record.http_status) {
+        (Outcome::Dns | Outcome::Connect | Outcome::TimeoutConnect, _) => Some(Away::Absent),
+        (Outcome::StreamCut, _) => Some(Away::Cut),
+        (Outcome::HttpStatus, Some(503)) if says_loading(record) => Some(Away::Loading),
+        // What a gateway says of a server that is not there.
+        (Outcome::HttpStatus, Some(502..=504)) => Some(Away::Absent),
+        _ => None,
+    }
+}
+
+fn says_loading(record: &RequestRecord) -> bool {
+    let said = record
+        .error
+        .as_ref()
+        .map(|error| error.message.to_ascii_lowercase());
+    said.is_some_and(|said| said.contains("loading"))
+}
