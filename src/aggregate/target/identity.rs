@@ -83,11 +83,17 @@ impl Identity {
 }
 
 fn names(models: &[Box<str>]) -> String {
-    let mut text = models[..models.len().min(NAMED)].join(", ");
-    if models.len() > NAMED {
-        text.push_str(&format!(" and {} more", models.len() - NAMED));
+    let all: Vec<&str> = models.iter().map(|model| &**model).collect();
+    first_few(&all)
+}
+
+fn first_few<T: AsRef<str>>(all: &[T]) -> String {
+    let few: Vec<&str> = all.iter().take(NAMED).map(AsRef::as_ref).collect();
+    let text = few.join(", ");
+    match all.len().saturating_sub(NAMED) {
+        0 => text,
+        more => format!("{text} and {more} more"),
     }
-    text
 }
 
 /// The settings that differ, each from what to what.
@@ -103,11 +109,7 @@ fn differences(before: &Pairs, now: &Pairs) -> String {
         .filter(|(_, before, now)| before != now)
         .map(|(name, before, now)| format!("{name}: {before} → {now}"))
         .collect();
-    let mut text = changed[..changed.len().min(NAMED)].join(", ");
-    if changed.len() > NAMED {
-        text.push_str(&format!(" and {} more", changed.len() - NAMED));
-    }
-    text
+    first_few(&changed)
 }
 
 #[cfg(test)]

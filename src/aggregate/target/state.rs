@@ -346,11 +346,11 @@ enum Away {
 
 fn away(record: &RequestRecord) -> Option<Away> {
     match (record.outcome, record.http_status) {
-        (Outcome::Dns | Outcome::Connect | Outcome::TimeoutConnect, _) => Some(Away::Absent),
-        (Outcome::StreamCut, _) => Some(Away::Cut),
         (Outcome::HttpStatus, Some(503)) if says_loading(record) => Some(Away::Loading),
-        // What a gateway says of a server that is not there.
-        (Outcome::HttpStatus, Some(502..=504)) => Some(Away::Absent),
+        // The last is what a gateway says of a server that is not there.
+        (Outcome::Dns | Outcome::Connect | Outcome::TimeoutConnect, _)
+        | (Outcome::HttpStatus, Some(502..=504)) => Some(Away::Absent),
+        (Outcome::StreamCut, _) => Some(Away::Cut),
         _ => None,
     }
 }

@@ -20,7 +20,7 @@ use crate::aggregate::Kept;
 use crate::clock::{MonoTime, TimeAnchor, WallAnchor};
 use crate::config::OtlpReceiver;
 use crate::export::feed::{Fate, Feed};
-use crate::measurement::{Observed, Stream, TargetState};
+use crate::measurement::{Mark, Observed, Stream, TargetState};
 use crate::telemetry::ExportCounters;
 
 /// Sends events as log records.
@@ -114,36 +114,8 @@ fn to_log_record(event: &Event, wall: &WallAnchor, rules: &SpanRules) -> LogReco
             target,
             endpoint,
             state,
-        } => {
-            let is_good = !matches!(state, TargetState::Down | TargetState::Gone);
-            let state = state.name();
-            let attributes = vec![
-                text("tokencanary.target", &**target),
-                text("tokencanary.endpoint", &**endpoint),
-                text("tokencanary.state", state),
-            ];
-            Told {
-                at: wall.unix_ns(*at),
-                severity: severity(is_good),
-                name: "tokencanary.target.state",
-                body: format!("target {target} is {state}"),
-            }
-            .record(attributes)
-        }
-        Event::Mark(mark) => {
-            let target = mark.target.as_deref();
-            let attributes = target
-                .map(|target| text("tokencanary.target", target))
-                .into_iter()
-                .chain([text("tokencanary.mark", mark.kind.name())]);
-            Told {
-                at: mark.unix_ns,
-                severity: SeverityNumber::Info,
-                name: "tokencanary.mark",
-                body: mark.text.to_string(),
-            }
-            .record(attributes.collect())
-        }
+        } => stands(wall.unix_ns(*at), (target, endpoint), *state),
+        Event::Mark(mark) => marked(mark),
         Event::Diagnosis {
             at,
             stream,
@@ -180,6 +152,37 @@ fn to_log_record(event: &Event, wall: &WallAnchor, rules: &SpanRules) -> LogReco
             .record(attributes)
         }
     }
+}
+
+/// How an address of a target stands.
+fn stands(at: u64, (target, endpoint): (&str, &str), state: TargetState) -> LogRecord {
+    let attributes = vec![
+        text("tokencanary.target", target),
+        text("tokencanary.endpoint", endpoint),
+        text("tokencanary.state", state.name()),
+    ];
+    Told {
+        at,
+        severity: severity(!matches!(state, TargetState::Down | TargetState::Gone)),
+        name: "tokencanary.target.state",
+        body: format!("target {target} is {}", state.name()),
+    }
+    .record(attributes)
+}
+
+fn marked(mark: &Mark) -> LogRecord {
+    let target = mark.target.as_deref();
+    let attributes = target
+        .map(|target| text("tokencanary.target", target))
+        .into_iter()
+        .chain([text("tokencanary.mark", mark.kind.name())]);
+    Told {
+        at: mark.unix_ns,
+        severity: SeverityNumber::Info,
+        name: "tokencanary.mark",
+        body: mark.text.to_string(),
+    }
+    .record(attributes.collect())
 }
 
 const fn severity(is_good: bool) -> SeverityNumber {
@@ -306,6 +309,7 @@ mod tests {
     use super::*;
     use crate::export::fixture::{no_connection, us, wall};
     use crate::export::otlp::fixture::rules;
+    use crate::measurement::MarkKind;
 
     fn attributes(record: &LogRecord) -> Vec<(String, String)> {
         let value = |pair: &KeyValue| match pair.value.clone().and_then(|value| value.value) {
@@ -382,6 +386,18 @@ mod tests {
         let record = to_log_record(&event, &wall(), &rules());
         assert_eq!(record.severity_text, "INFO");
         assert_eq!(body(&record), "target qwen is warming");
+        let mark = Mark::new(7, None, (MarkKind::Posted, "all new"));
+        let record = to_log_record(&Event::Mark(mark), &wall(), &rules());
+        assert_eq!(record.event_name, "tokencanary.mark");
+        assert_eq!(body(&record), "all new");
+        assert_eq!(record.time_unix_nano, 7);
+        let event = Event::Target {
+            at: us(2_000_000),
+            target: "qwen".into(),
+            endpoint: "http://a:1".into(),
+            state: TargetState::Warming,
+        };
+        let record = to_log_record(&event, &wall(), &rules());
         assert_eq!(record.time_unix_nano, 1_795_953_602_000_000_000);
     }
 }

@@ -13,7 +13,7 @@ use crate::aggregate::slo::SUCCESS;
 use crate::aggregate::{Convention, Distribution, Live, Measure, StreamLive, classic_bounds};
 use crate::export::catalog::{self, Kind, Metric};
 use crate::export::genai::{operation, provider};
-use crate::measurement::{RefusedReason, Stream};
+use crate::measurement::{Outcome, RefusedReason, Stream};
 
 /// A label.
 pub(in crate::export) type Label<'a> = (Cow<'a, str>, Cow<'a, str>);
@@ -301,6 +301,13 @@ const fn seconds(unix: i64) -> f64 {
     unix as f64
 }
 
+fn by_outcome<'a>(outcome: Outcome, status: Option<u16>) -> Vec<Label<'a>> {
+    let status = status.map(|code| ("http_response_status_code".into(), code.to_string().into()));
+    std::iter::once(("outcome".into(), outcome.name().into()))
+        .chain(status)
+        .collect()
+}
+
 /// Hands the counters that `metric` shows of `stream` to `push`.
 fn counters<'a>(
     stream: &'a StreamLive,
@@ -317,18 +324,14 @@ fn counters<'a>(
         }
     } else if metric == &catalog::REQUESTS {
         for (outcome, status, count) in totals.requests() {
-            let mut labels = one("outcome", outcome.name());
-            labels.extend(
-                status.map(|code| ("http_response_status_code".into(), code.to_string().into())),
-            );
-            push(labels, count);
+            push(by_outcome(outcome, status), count);
         }
     } else if metric == &catalog::REQUESTS_LAGGED {
         push(Vec::new(), totals.lagged());
     } else if metric == &catalog::REQUESTS_EXCUSED {
-        let [good, failed] = totals.excused();
-        push(one("result", "ok"), good);
-        push(one("result", "failed"), failed);
+        for (result, count) in ["ok", "failed"].into_iter().zip(totals.excused()) {
+            push(one("result", result), count);
+        }
     } else if metric == &catalog::CONNECTIONS_REPLACED {
         push(Vec::new(), totals.replaced());
     } else if metric == &catalog::STATUSES_DROPPED {
