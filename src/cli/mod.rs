@@ -25,6 +25,7 @@ mod generate_kubernetes;
 mod generate_metrics_reference;
 mod generate_rules;
 mod generate_schema;
+mod plan;
 mod record_dir;
 mod run;
 mod signals;

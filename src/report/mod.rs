@@ -19,5 +19,5 @@ pub use facts::{Fact, FactValue, SpreadRow, fact_lines, spread_table};
 pub use gpus::gpu_fields;
 pub use hint::hint;
 pub use objectives::{ObjectiveRow, objectives_line, objectives_table};
-pub use plan::{Budget, PlanRow, plan_table};
+pub use plan::{Budget, PlanRow, plan_sentences, plan_table};
 pub use waterfall::{Colour, waterfall};
