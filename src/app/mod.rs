@@ -29,6 +29,7 @@ mod runtimes;
 mod server_gauges;
 pub mod simulate;
 mod streams;
+mod survey;
 mod tokenizers;
 
 pub use build::draw_seed;
@@ -40,6 +41,7 @@ pub use recognise::Recognised;
 pub use run::RunReport;
 pub use runtimes::Runtimes;
 pub use streams::UnusableTarget;
+pub use survey::{Survey, SurveyError};
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
