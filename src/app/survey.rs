@@ -61,8 +61,10 @@ pub enum SurveyError {
     Unanswered {
         /// The protocol and the request that say most.
         most: Box<(Api, RequestRecord)>,
-        /// All others that were tried before.
+        /// All others that were tried.
         others: Vec<Api>,
+        /// The model that was chosen of a list of so many.
+        chosen: Option<(String, usize)>,
     },
     /// What was given cannot be used, or something broke in us.
     #[error(transparent)]
@@ -110,9 +112,23 @@ impl Survey {
         let page = poll(0, target, (asking, &own))?.context("the page is to be read")?;
         let (listing, (scrape, url)) = tokio::join!(models(target, asking), page.once());
         let server = recognise(target, asking, (&scrape, url)).await;
+        let is_told = self.draft.model.is_some();
         let (model, others) = choose(self.draft.model.take(), &listing)?;
         self.draft.model = model;
-        let (api, answered) = self.find(&server, listing, (connect, anchor)).await?;
+        let found = self.find(&server, listing, (connect, anchor)).await;
+        let (api, answered) = found.map_err(|error| match (error, &self.draft.model) {
+            (
+                SurveyError::Unanswered {
+                    most, others: apis, ..
+                },
+                Some(model),
+            ) if !is_told && !others.is_empty() => SurveyError::Unanswered {
+                most,
+                others: apis,
+                chosen: Some((model.clone(), others.len() + 1)),
+            },
+            (error, _) => error,
+        })?;
         let Answered {
             manner,
             record,
@@ -345,7 +361,11 @@ fn unanswered(index: usize, mut tried: Vec<(Api, RequestRecord)>) -> SurveyError
     }
     let most = Box::new(tried.remove(index));
     let others = tried.into_iter().map(|(api, _)| api).collect();
-    SurveyError::Unanswered { most, others }
+    SurveyError::Unanswered {
+        most,
+        others,
+        chosen: None,
+    }
 }
 
 fn page_said(server: &Recognised) -> PageSaid {

@@ -253,6 +253,12 @@ fn tell(draft: &Draft, place: &Place<'_>) {
         draft.api.name(),
         model.unwrap_or_default()
     ));
+    let others = draft.seen.as_ref().map_or(0, |seen| seen.others.len());
+    if others > 0 {
+        say(&format!(
+            "{others} more models are listed; `--model NAME` asks for another"
+        ));
+    }
     for sentence in draft.plan.iter().take(1) {
         say(sentence);
     }
@@ -282,9 +288,20 @@ fn refusal(error: SurveyError, url: &BaseUrl) -> anyhow::Result<(Exit, String)> 
                 "--model: {error}\n  wanted: the name of a model that the server serves\n  hint: a server that has no list, or no complete one, is asked with `--model NAME`"
             ),
         ),
-        SurveyError::Unanswered { most, others } => {
+        SurveyError::Unanswered {
+            most,
+            others,
+            chosen,
+        } => {
             let (api, record) = *most;
-            (Exit::Failed, unanswered(url, (api, &record), &others))
+            let mut message = unanswered(url, (api, &record), &others);
+            if let Some((model, count)) = chosen {
+                let choice = format!(
+                    "\n  hint: `{model}` was asked for, the first of {count} that are listed; `--model NAME` asks for another"
+                );
+                message.push_str(&choice);
+            }
+            (Exit::Failed, message)
         }
         SurveyError::Other(error) => match error.downcast_ref::<UnusableTarget>() {
             Some(unusable) => {
@@ -310,6 +327,10 @@ fn unanswered(url: &BaseUrl, (api, record): (Api, &RequestRecord), others: &[Api
         }
         _ => hint(record).unwrap_or("see what the server logs"),
     };
+    let ca = match record.outcome {
+        Outcome::Tls => "; here `--tls-ca FILE`",
+        _ => "",
+    };
     let others: Vec<String> = others
         .iter()
         .map(|api| format!("`{}`", api.name()))
@@ -320,7 +341,7 @@ fn unanswered(url: &BaseUrl, (api, record): (Api, &RequestRecord), others: &[Api
         format!("; tried in vain, too: {}", others.join(", "))
     };
     format!(
-        "--url: `{url}`: `{}`: {}\n  wanted: an answer from an inference server\n  hint: {hint}{tried}",
+        "--url: `{url}`: `{}`: {}\n  wanted: an answer from an inference server\n  hint: {hint}{ca}{tried}",
         api.name(),
         what_became(record)
     )

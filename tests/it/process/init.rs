@@ -125,6 +125,8 @@ async fn a_gateway_gets_its_key_and_is_not_asked_for_lengths() {
         ],
     );
     assert!(!file.contains(KEY) && !told.stderr.contains(KEY));
+    let more = "2 more models are listed; `--model NAME` asks for another";
+    assert_has(&told.stderr, &[more]);
 
     let other = [
         "--api-key-env",
@@ -233,7 +235,11 @@ async fn over_tls_and_over_a_socket_it_looks_the_same_way() {
     let folder = scratch("init_tls");
     let url = secure_server(Like::Llama, &folder).await;
     let told = init(&folder, &url, &[]).await;
-    assert_refused(&folder, &told, (1, &["`chat`: tls", "`tls.ca`"]));
+    assert_refused(
+        &folder,
+        &told,
+        (1, &["`chat`: tls", "`tls.ca`", "`--tls-ca FILE`"]),
+    );
     let told = init(&folder, &url, &["--tls-ca", "ca.pem"]).await;
     let file = checked(&folder, &told).await;
     assert_has(&file, &["    tls: { ca: ca.pem } ", "- name: local "]);
@@ -296,6 +302,14 @@ async fn what_is_no_inference_server_is_told_and_nothing_is_written() {
     );
     let told = init(&folder, &html, &[]).await;
     assert_refused(&folder, &told, (2, &["--model: ", "no list of models"]));
+
+    let listing = server(Like::Listing).await;
+    let told = init(&folder, &listing, &[]).await;
+    let parts = [
+        "`chat`: http_status",
+        "`a` was asked for, the first of 2 that are listed; `--model NAME`",
+    ];
+    assert_refused(&folder, &told, (1, &parts));
 
     let moved = server(Like::Moved).await;
     let told = init(&folder, &moved, &["--model", "m"]).await;

@@ -40,6 +40,8 @@ pub(super) enum Like {
     Unlisted,
     /// A list without a model, and nothing else.
     Empty,
+    /// A list of models, none of which answers.
+    Listing,
     /// A name that would be more than a name.
     Hostile,
     /// The same page for everything.
@@ -92,6 +94,7 @@ fn page(like: Like, path: &str) -> Option<Response> {
         (Like::Hosted, "/v1/models") => list(&["hosted"]),
         (Like::Embeddings, "/v1/models") => list(&["bge"]),
         (Like::Empty, "/v1/models") => list(&[]),
+        (Like::Listing, "/v1/models") => list(&["a", "b"]),
         (Like::Hostile, "/v1/models") => list(&[HOSTILE, "o\n- other: { a: b }"]),
         (Like::Llama, "/v1/models") => json(r#"{"data":[{"id":"m","owned_by":"llamacpp"}]}"#),
         (Like::Llama, "/props") => json(r#"{"build_info":"b6000-abc"}"#),
