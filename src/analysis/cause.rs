@@ -126,6 +126,20 @@ impl Cause {
         }
     }
 
+    /// Those whose rule says nothing where the server's page lacks the role called `role`. Roles
+    /// that only confirm a cause, or have another in their place, have none.
+    #[must_use]
+    pub fn untold_without(role: &str) -> &'static [Self] {
+        match role {
+            "running" => &[Self::SlowAlone, Self::FrontendBound, Self::HostBound],
+            "waiting" => &[Self::Queueing, Self::FrontendBound],
+            "kv_usage" => &[Self::KvCachePressure],
+            "preemptions" => &[Self::Preemption],
+            "ttft" => &[Self::Network],
+            _ => &[],
+        }
+    }
+
     /// What an operator does about it. Options are vLLM's; other engines have them under other
     /// names.
     #[must_use]

@@ -133,11 +133,11 @@ pub async fn check_target(
     // A server that is silent on both costs the time of one.
     let (names, scrape) = tokio::join!(served(target, asking), look);
     let page = match &scrape {
-        Some(scrape) => Some(recognise(target, asking, scrape).await),
+        Some((scrape, url)) => Some(recognise(target, asking, (scrape, url)).await),
         None => None,
     };
     let model = model(target, names, &plans);
-    let ring = ring_of(scrape.and_then(|scrape| scrape.sample));
+    let ring = ring_of(scrape.and_then(|(scrape, _)| scrape.sample));
     let mut requests = Vec::new();
     for (plan, client) in plans.iter().zip(&clients) {
         let tokenizer = tokenizer.as_ref();

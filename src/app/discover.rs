@@ -106,25 +106,7 @@ async fn served_at(
     at: (&BaseUrl, &str),
     asking: Asking,
 ) -> Result<String, DiscoverError> {
-    let Page { fetch, url } = page_at(target, at, asking).map_err(DiscoverError::Unusable)?;
-    let headers = headers(target).map_err(DiscoverError::Unusable)?;
-    let answer =
-        fetch
-            .get(&url, &headers, MAX_LIST)
-            .await
-            .map_err(|error| DiscoverError::Fetch {
-                url: url.clone(),
-                error,
-            })?;
-    let served = match served_models(&answer.body) {
-        Ok(served) if answer.status.is_success() => served,
-        _ => {
-            return Err(DiscoverError::NoList {
-                url,
-                status: answer.status.as_u16(),
-            });
-        }
-    };
+    let (url, served) = listed_at(target, at, asking).await?;
     match &target.model {
         Some(model) if served.contains(model) => Ok(model.clone()),
         Some(model) => Err(DiscoverError::NotListed {
@@ -135,6 +117,35 @@ async fn served_at(
         None => <[String; 1]>::try_from(served)
             .map(|[model]| model)
             .map_err(|served| DiscoverError::NotOne { url, served }),
+    }
+}
+
+/// The models that the address `at` lists below the path beside it, and the URL of the list.
+///
+/// # Errors
+///
+/// If there is no answer, or no list in it.
+pub(super) async fn listed_at(
+    target: &TargetConfig,
+    at: (&BaseUrl, &str),
+    asking: Asking,
+) -> Result<(String, Vec<String>), DiscoverError> {
+    let Page { fetch, url } = page_at(target, at, asking).map_err(DiscoverError::Unusable)?;
+    let headers = headers(target).map_err(DiscoverError::Unusable)?;
+    let answer =
+        fetch
+            .get(&url, &headers, MAX_LIST)
+            .await
+            .map_err(|error| DiscoverError::Fetch {
+                url: url.clone(),
+                error,
+            })?;
+    match served_models(&answer.body) {
+        Ok(served) if answer.status.is_success() => Ok((url, served)),
+        _ => Err(DiscoverError::NoList {
+            url,
+            status: answer.status.as_u16(),
+        }),
     }
 }
 

@@ -31,6 +31,7 @@ mod server_gauges;
 pub mod simulate;
 mod starts;
 mod streams;
+mod survey;
 mod tokenizers;
 
 pub use build::draw_seed;
@@ -42,6 +43,7 @@ pub use recognise::Recognised;
 pub use run::RunReport;
 pub use runtimes::Runtimes;
 pub use streams::UnusableTarget;
+pub use survey::{Survey, SurveyError};
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};

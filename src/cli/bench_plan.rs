@@ -101,7 +101,7 @@ pub(super) struct Load {
 type Extra = serde_json::Map<String, serde_json::Value>;
 
 /// An API whose requests are made of prompts: not `raw` or `template`, which need a file.
-fn api(text: &str) -> Result<Api, String> {
+pub(super) fn api(text: &str) -> Result<Api, String> {
     match Api::named(text) {
         Some(Api::Raw | Api::Template) => {
             Err("a body of your own is given in a configuration file, see `run`".to_owned())

@@ -6,16 +6,14 @@ use std::path::{Path, PathBuf};
 
 use futures_util::{StreamExt, stream};
 
+use super::plan::plan;
 use super::{Exit, Output, print, say, usage};
 use crate::app::{Checked, CheckedRequest, GpuLook, Recognised, check_target, look_at_gpus, tcp};
 use crate::clock::TimeAnchor;
 use crate::config::{self, Config};
 use crate::measurement::server::ScrapeResult;
-use crate::measurement::{Gpu, GpuField, Outcome};
-use crate::report::{
-    Budget, Colour, ObjectiveRow, PlanRow, gpu_fields, hint, objectives_line, objectives_table,
-    plan_table, waterfall,
-};
+use crate::measurement::{Gpu, GpuField, Outcome, RequestRecord};
+use crate::report::{Colour, gpu_fields, hint, objectives_line, waterfall};
 
 /// Targets that are asked at once: few enough not to be in each other's way.
 const AT_ONCE: usize = 4;
@@ -203,7 +201,8 @@ fn problems(config: &Config, index: usize, checked: &Checked) -> Vec<String> {
                 "targets[{index}].request.exact_length: `true`: the server refuses a request that asks for an answer of exactly so many tokens, and takes the same one without\n  wanted: `false`\n  hint: answers may then be shorter than asked; their streams are marked `length: advisory`"
             ));
         } else {
-            problems.extend(failure(&at, &target.name, request));
+            let record = &request.observed.record;
+            problems.extend(failure(&at, &target.name, record));
         }
     }
     let answered = |one: &CheckedRequest| one.observed.record.outcome == Outcome::Ok;
@@ -219,53 +218,21 @@ fn problems(config: &Config, index: usize, checked: &Checked) -> Vec<String> {
 }
 
 /// What is wrong with the answer from the address that `at` names; `None` if nothing is.
-fn failure(at: &str, target: &str, request: &CheckedRequest) -> Option<String> {
-    let record = &request.observed.record;
+fn failure(at: &str, target: &str, record: &RequestRecord) -> Option<String> {
     if record.outcome == Outcome::Ok {
         return None;
     }
-    let what = record.error.as_ref().map_or_else(
-        || record.outcome.name().to_owned(),
-        |error| format!("{}: {}", record.outcome.name(), error.message),
-    );
+    let what = what_became(record);
     Some(format!(
         "{at}: {what}\n  wanted: an answer with tokens from `{target}`\n  hint: {}",
         hint(record).unwrap_or("see the waterfall above"),
     ))
 }
 
-/// Requests and tokens per day, against the budget, and what is wanted of them.
-fn plan(config: &Config) -> String {
-    let mut rows = Vec::new();
-    for probe in &config.probes {
-        let rate = probe.mean_rate();
-        let (input_tokens, output_tokens) = probe.workload.mean_tokens();
-        rows.extend(probe.targets.iter().map(|target| PlanRow {
-            probe: probe.name.clone(),
-            target: target.clone(),
-            rate,
-            input_tokens,
-            output_tokens,
-        }));
-    }
-    let budget = Budget {
-        requests_per_day: config.governor.requests_per_day,
-        tokens_per_day: config.governor.tokens_per_day,
-    };
-    let objectives: Vec<ObjectiveRow> = config
-        .probes
-        .iter()
-        .map(|probe| ObjectiveRow {
-            probe: probe.name.clone(),
-            slo: probe.slo,
-            rate: probe.mean_rate(),
-        })
-        .collect();
-    let mut out = plan_table(&rows, budget);
-    let wanted = objectives_table(&objectives);
-    if !wanted.is_empty() {
-        out.push('\n');
-        out.push_str(&wanted);
-    }
-    out
+/// What became of a request that was not answered well, in one line.
+pub(super) fn what_became(record: &RequestRecord) -> String {
+    record.error.as_ref().map_or_else(
+        || record.outcome.name().to_owned(),
+        |error| format!("{}: {}", record.outcome.name(), error.message),
+    )
 }

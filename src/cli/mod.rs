@@ -25,6 +25,8 @@ mod generate_kubernetes;
 mod generate_metrics_reference;
 mod generate_rules;
 mod generate_schema;
+mod init;
+mod plan;
 mod record_dir;
 mod run;
 mod signals;
@@ -65,6 +67,8 @@ enum Command {
     Run(run::Args),
     /// Validate a configuration and send one request to each target.
     Check(check::Args),
+    /// Look at a server and write a commented configuration for it.
+    Init(init::Args),
     /// One-shot benchmark of one server.
     Bench(Box<bench::Args>),
     /// Rehearse: make a simulated server slower and follow it to the alert, through a real
@@ -86,6 +90,7 @@ impl Command {
             Self::Check(args) => args.config(),
             Self::Generate(args) => args.config(),
             Self::Demo(_)
+            | Self::Init(_)
             | Self::Bench(_)
             | Self::Drill(_)
             | Self::Simulate(_)
@@ -153,6 +158,7 @@ pub fn main() -> ExitCode {
         Command::Demo(args) => demo::run(&args),
         Command::Run(args) => run::run(&args),
         Command::Check(args) => check::run(&args),
+        Command::Init(args) => init::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Drill(args) => drill::run(&args),
         Command::Simulate(args) => simulate::run(&args),

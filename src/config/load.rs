@@ -118,6 +118,19 @@ pub fn from_text(text: &str, format: Format, name: &str) -> Result<Config, Diagn
     read(text, (format, name), (BTreeMap::new(), &[]))
 }
 
+/// As [`from_text`], with `env` on top, and for what the text takes from there.
+///
+/// # Errors
+///
+/// As [`from_text`].
+pub fn from_text_in(
+    text: &str,
+    (format, name): (Format, &str),
+    env: impl Iterator<Item = (String, String)>,
+) -> Result<Config, Diagnostics> {
+    read(text, (format, name), (env.collect(), &[]))
+}
+
 /// Reads a text with an environment and flags on top.
 pub(super) fn read(
     text: &str,

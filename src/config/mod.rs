@@ -32,7 +32,7 @@ pub use check::wrong_path;
 pub use diagnostic::{Diagnostic, Diagnostics, Origin, Problem};
 pub use gpu::{GpuConfig, GpuSelect, GpuSource};
 pub use lengths::{Lengths, MOST_LENGTH, SizePair, SizePairs};
-pub use load::{FlagOverride, Format, environment, from_text, load, place};
+pub use load::{FlagOverride, Format, environment, from_text, from_text_in, load, place};
 pub use model::{
     AddressFamily, Balance, Config, DEFAULT_STALL, ExportConfig, FilesConfig, GovernorConfig,
     HttpConfig, HttpVersion, LengthField, Limits, NetworkConfig, ProbeConfig, ProxyConfig,

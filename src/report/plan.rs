@@ -31,9 +31,16 @@ impl PlanRow {
         Some(self.rate? * DAY_S)
     }
 
+    fn input_per_day(&self) -> Option<f64> {
+        Some(self.requests_per_day()? * self.input_tokens?)
+    }
+
+    fn output_per_day(&self) -> Option<f64> {
+        Some(self.requests_per_day()? * self.output_tokens?)
+    }
+
     fn tokens_per_day(&self) -> Option<f64> {
-        let each = self.input_tokens? + self.output_tokens?;
-        Some(self.requests_per_day()? * each)
+        Some(self.input_per_day()? + self.output_per_day()?)
     }
 }
 
@@ -87,6 +94,39 @@ pub fn plan_table(rows: &[PlanRow], budget: Budget) -> String {
         limit(budget.tokens_per_day),
     ));
     let mut out = text(&table);
+    for told in verdicts(rows, budget) {
+        out.push_str(&told);
+        out.push('\n');
+    }
+    out
+}
+
+/// The plan in sentences: what a day takes, what the budget allows, and what becomes of a budget
+/// that ends before the day does.
+#[must_use]
+pub fn plan_sentences(rows: &[PlanRow], budget: Budget) -> Vec<String> {
+    let sum = |of: fn(&PlanRow) -> Option<f64>| whole(total(rows.iter().map(of)));
+    let mut said = vec![
+        format!(
+            "a day takes {} requests with {} input and {} output tokens, {} together",
+            sum(PlanRow::requests_per_day),
+            sum(PlanRow::input_per_day),
+            sum(PlanRow::output_per_day),
+            sum(PlanRow::tokens_per_day),
+        ),
+        format!(
+            "the budget of a day: requests {}, tokens {}",
+            limit(budget.requests_per_day),
+            limit(budget.tokens_per_day),
+        ),
+    ];
+    said.extend(verdicts(rows, budget));
+    said
+}
+
+/// A sentence for each budget that ends before the day does, or may.
+fn verdicts(rows: &[PlanRow], budget: Budget) -> Vec<String> {
+    let mut out = Vec::new();
     let known = |values: Vec<Option<f64>>| values.into_iter().flatten().sum::<f64>();
     let closed = rows.iter().any(|row| row.rate.is_none());
     for (what, plan, budget) in [
@@ -101,10 +141,10 @@ pub fn plan_table(rows: &[PlanRow], budget: Budget) -> String {
             budget.tokens_per_day,
         ),
     ] {
-        out.push_str(&verdict(what, plan, budget));
+        out.extend(verdict(what, plan, budget));
     }
     if closed && (budget.requests_per_day.is_some() || budget.tokens_per_day.is_some()) {
-        out.push_str("a closed loop goes as fast as the server and may use up what the other probes leave of the budget\n");
+        out.push("a closed loop goes as fast as the server and may use up what the other probes leave of the budget".to_owned());
     }
     out
 }
@@ -134,19 +174,17 @@ fn limit(value: Option<u64>) -> String {
     clippy::cast_precision_loss,
     reason = "a budget above 2^53 per day is not told apart"
 )]
-fn verdict(what: &str, plan: f64, budget: Option<u64>) -> String {
-    let Some(budget) = budget else {
-        return String::new();
-    };
-    let share = budget as f64 / plan;
-    if share >= 1.0 {
-        return String::new();
+fn verdict(what: &str, plan: f64, budget: Option<u64>) -> Option<String> {
+    let budget = budget?;
+    // Where nothing is known the plan is zero, and nothing is to be divided by it.
+    if plan <= budget as f64 {
+        return None;
     }
-    let lasts = span(Duration::from_secs_f64(DAY_S * share));
-    format!(
-        "the budget of {} {what} a day is used up after about {lasts}; from then on arrivals are refused, reason `budget`\n",
+    let lasts = span(Duration::from_secs_f64(DAY_S * budget as f64 / plan));
+    Some(format!(
+        "the budget of {} {what} a day is used up after about {lasts}; from then on arrivals are refused, reason `budget`",
         grouped(budget)
-    )
+    ))
 }
 
 #[cfg(test)]
@@ -177,6 +215,30 @@ mod tests {
          all together                                              17,280   3,317,760
          budget                                                    50,000   5,000,000
         ");
+    }
+
+    #[test]
+    fn in_sentences_it_says_what_the_table_says() {
+        let budget = Budget {
+            requests_per_day: Some(10_000),
+            tokens_per_day: None,
+        };
+        let rows = [row(Some(0.2), Some(64.0)), row(Some(0.1), Some(1.0))];
+        assert_eq!(
+            plan_sentences(&rows, budget),
+            [
+                "a day takes 25,920 requests with 3,317,760 input and 1,114,560 output tokens, 4,432,320 together",
+                "the budget of a day: requests 10,000, tokens none",
+                "the budget of 10,000 requests a day is used up after about 9 h 15 min; from then on arrivals are refused, reason `budget`",
+            ]
+        );
+        let unknown = plan_sentences(&[row(None, None)], budget);
+        assert_eq!(
+            unknown[0],
+            "a day takes – requests with – input and – output tokens, – together"
+        );
+        assert_eq!(unknown.len(), 3, "{unknown:?}");
+        assert!(unknown[2].starts_with("a closed loop"), "{unknown:?}");
     }
 
     #[test]

@@ -98,9 +98,11 @@ impl Poll {
         }
     }
 
-    /// Reads the page once, without counting it, wherever it is.
-    pub async fn once(&self) -> Scrape {
-        self.look(&mut Place::default()).await
+    /// Reads the page once, without counting it, wherever it is; and says where that was.
+    pub async fn once(&self) -> (Scrape, &str) {
+        let mut place = Place::default();
+        let scrape = self.look(&mut place).await;
+        (scrape, &self.urls[place.at])
     }
 
     async fn look(&self, place: &mut Place) -> Scrape {

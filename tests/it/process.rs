@@ -8,6 +8,7 @@ mod drill;
 mod files;
 mod gpus;
 mod help;
+mod init;
 mod loopback;
 mod memory;
 pub(crate) mod outage;

@@ -463,3 +463,68 @@ fn few_requests_say_nothing() {
         []
     );
 }
+
+#[test]
+fn a_cause_is_untold_where_the_page_lacks_what_its_rule_looks_at() {
+    fn pile(now: &mut Evidence) {
+        now.client.ttft = spread(3.0, 5.0);
+        now.client.in_flight = Some(30.0);
+        now.client.arrivals = Some(10.0);
+        now.client.ends = Some(6.0);
+    }
+    fn idle(now: &mut Evidence) {
+        slow_server(now);
+        slow_tokens(now);
+        now.server.waiting = gauge(4.0);
+        now.gpu.busy = Some(0.2);
+    }
+    type Set = fn(&mut Evidence);
+    let lacking: [(&str, Set); 5] = [
+        ("running", |now| now.server.running = None),
+        ("waiting", |now| now.server.waiting = None),
+        ("kv_usage", |now| now.server.kv_usage = None),
+        ("preemptions", |now| now.server.preemptions = None),
+        ("ttft", |now| now.server.outside = None),
+    ];
+    let provoked: [(Cause, Set); 7] = [
+        (Cause::Queueing, |now| {
+            slow_server(now);
+            now.server.waiting = gauge(5.0);
+        }),
+        (Cause::KvCachePressure, |now| {
+            slow_server(now);
+            now.server.waiting = gauge(5.0);
+            now.server.preemptions = Some(1.0);
+            now.server.kv_usage = gauge(0.97);
+        }),
+        (Cause::Preemption, |now| {
+            slow_tokens(now);
+            now.server.preemptions = Some(1.0);
+        }),
+        (Cause::SlowAlone, |now| {
+            now.server.running = gauge(1.0);
+            now.client.limits = vec![(SloMetric::Itl, 0.01)];
+        }),
+        (Cause::FrontendBound, pile),
+        (Cause::HostBound, idle),
+        (Cause::Network, |now| {
+            now.client.ttft = spread(0.8, 0.9);
+            now.server.outside = Some(Estimate {
+                value: 0.5,
+                error: 0.01,
+            });
+        }),
+    ];
+    for (cause, provoke) in provoked {
+        for (role, take) in lacking {
+            let causes = found(|now| {
+                provoke(now);
+                take(now);
+            });
+            let told = causes.iter().any(|(one, _)| *one == cause);
+            let untold = Cause::untold_without(role).contains(&cause);
+            assert_eq!(told, !untold, "{cause:?} without `{role}`: {causes:?}");
+        }
+    }
+    assert_eq!(Cause::untold_without("queue"), []);
+}

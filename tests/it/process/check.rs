@@ -133,6 +133,26 @@ async fn a_target_that_cannot_be_reached_is_named() {
 }
 
 #[tokio::test]
+async fn a_plan_of_nothing_but_a_closed_loop_is_shown() {
+    let folder = scratch("check_closed");
+    let server = Simulated::start(&folder).await;
+    let text = format!(
+        "targets: [{{ name: t, url: '{}' }}]
+probes:
+  - name: p
+    targets: [t]
+    arrivals: {{ process: closed, concurrency: 1 }}
+    workload: {{ synthetic: {{ input_tokens: 16, output_tokens: 4 }} }}
+",
+        server.url
+    );
+    fs::write(folder.join("check.yaml"), text).expect("the folder is ours");
+    let told = finish(&folder, &["check", "-c", "check.yaml"]).await;
+    assert_eq!(told.code, Some(0), "{told:?}");
+    assert!(told.stdout.contains("closed loop"), "{}", told.stdout);
+}
+
+#[tokio::test]
 async fn a_web_page_is_no_inference_server() {
     let folder = scratch("check_html");
     let url = web_page().await;

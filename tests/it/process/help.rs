@@ -9,8 +9,8 @@ use std::path::Path;
 use super::setting::finish;
 use crate::program::blessing;
 
-const COMMANDS: [&str; 8] = [
-    "demo", "run", "check", "bench", "drill", "simulate", "trace", "generate",
+const COMMANDS: [&str; 9] = [
+    "demo", "run", "check", "init", "bench", "drill", "simulate", "trace", "generate",
 ];
 
 /// Commands of `trace`.
@@ -93,6 +93,8 @@ async fn words_that_are_no_command_end_with_usage() {
         &["--log", "=", "demo"],
         &["simulate", "--ttft", "3ms"],
         &["simulate", "--log-times", "/nowhere/at/all"],
+        &["init"],
+        &["init", "--url", "ftp://h"],
     ] {
         let told = finish(Path::new("."), arguments).await;
         assert_eq!(told.code, Some(2), "{arguments:?}: {told:?}");

@@ -133,14 +133,14 @@ pub(super) fn counter(page: &str, name: &str, label: &str) -> u64 {
 
 /// How a command that ends by itself ended.
 #[derive(Debug)]
-pub(super) struct Finished {
-    pub(super) code: Option<i32>,
-    pub(super) stdout: String,
-    pub(super) stderr: String,
+pub(crate) struct Finished {
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
 }
 
 /// Runs the binary in `folder` with `arguments` to its end, at most a minute.
-pub(super) async fn finish(folder: &Path, arguments: &[&str]) -> Finished {
+pub(crate) async fn finish(folder: &Path, arguments: &[&str]) -> Finished {
     let mut command = tokencanary();
     command.args(arguments).current_dir(folder);
     finish_command(command).await
