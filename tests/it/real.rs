@@ -18,6 +18,7 @@ mod pages;
 mod prometheus;
 mod proxy;
 mod remote_write;
+mod restart;
 mod rules;
 mod schema;
 mod tee;

@@ -16,6 +16,9 @@ use crate::measurement::{Counts, Outcome, RequestRecord, Sample, TargetState};
 /// Failures in a row after which a target is down.
 const DOWN_AFTER: u32 = 3;
 
+/// Pages that a counter has to stay below what it fell from.
+const FALLEN_FOR: u32 = 5;
+
 /// What a start may take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StartRules {
@@ -75,11 +78,49 @@ impl Process {
         matches!((self.start, now.start), (Some(before), Some(now)) if now > before + JITTER)
     }
 
-    /// The same by what was counted, where no start is told: it means something only if the
-    /// server was away in between.
+    /// The same by what was counted, where no start is told: of itself it means something only if
+    /// the server was away in between.
     fn has_fallen(self, now: Self) -> bool {
         let untold = self.start.is_none() || now.start.is_none();
         untold && matches!((self.tokens, now.tokens), (Some(before), Some(now)) if now < before)
+    }
+}
+
+/// Counters that fell though the server did not seem to be away: it restarted between two of our
+/// requests, or another process answers.
+#[derive(Debug, Clone, Copy, Default)]
+struct Fall {
+    /// What they fell from, and on how many pages they have been below since.
+    from: Option<(f64, u32)>,
+    /// They came back: several processes answer in turn, and falls mean nothing.
+    is_in_turn: bool,
+}
+
+impl Fall {
+    /// Adds a page; says whether it is clear by now that there is a new process.
+    fn page(&mut self, (before, now): (Process, Process), has_fallen: bool) -> bool {
+        let (Some(before), Some(now)) = (before.tokens, now.tokens) else {
+            return false;
+        };
+        match &mut self.from {
+            _ if self.is_in_turn => {}
+            Some((from, _)) if now >= *from => {
+                *self = Self {
+                    from: None,
+                    is_in_turn: true,
+                };
+            }
+            Some((_, pages)) => {
+                *pages += 1;
+                if *pages == FALLEN_FOR {
+                    self.from = None;
+                    return true;
+                }
+            }
+            None if has_fallen => self.from = Some((before, 1)),
+            None => {}
+        }
+        false
     }
 }
 
@@ -115,6 +156,7 @@ pub struct TargetWatch {
     process: Option<Process>,
     /// A start was recognised that the page has not shown yet.
     begun: bool,
+    fall: Fall,
     decided: Option<Decided>,
 }
 
@@ -133,6 +175,10 @@ impl TargetWatch {
             warming: 0,
             process: None,
             begun: false,
+            fall: Fall {
+                from: None,
+                is_in_turn: false,
+            },
             decided: None,
         }
     }
@@ -259,8 +305,10 @@ impl TargetWatch {
         let now = Process::of(sample);
         let before = self.process.unwrap_or(now);
         let away = self.absence.filter(|absence| absence.since <= sample.asked);
-        let is_later = before.is_before(now) || (away.is_some() && before.has_fallen(now));
         let is_known = std::mem::take(&mut self.begun);
+        let has_fallen = before.has_fallen(now);
+        let is_later = before.is_before(now) || (has_fallen && (is_known || away.is_some()));
+        let unseen = self.fall.page((before, now), has_fallen && !is_later);
         self.process = Some(Process {
             start: match (before.start, now.start) {
                 (Some(before), Some(now)) => Some(before.max(now)),
@@ -295,7 +343,7 @@ impl TargetWatch {
             (None, true) if !is_known => self.warming = self.rules.warm_up,
             _ => {}
         }
-        is_later
+        is_later || unseen
     }
 
     /// It is `now`.

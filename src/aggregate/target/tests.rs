@@ -167,12 +167,36 @@ fn counters_that_began_anew_show_a_restart_where_no_start_is_told() {
     assert_eq!(story.page(40, (None, 0.0)), (true, Some(Excuse)));
     assert_eq!(story.refused(41), (Never, Some(Excuse), Starting));
     assert_eq!(story.good(45), (Never, Some(Excuse), Warming));
-    // Where nothing was away they say nothing: it may be another replica.
+    // So they do where the server said that it is loading, and the page comes later.
     let mut story = Story::new(RULES);
     story.good(0);
     story.page(1, (None, 900.0));
-    assert_eq!(story.page(6, (None, 10.0)), (false, None));
-    assert_eq!(story.good(7), (Now, None, Serving));
+    story.loading(10);
+    story.good(15);
+    assert_eq!(story.page(16, (None, 10.0)), (true, None));
+}
+
+#[test]
+fn counters_that_fall_unseen_are_a_restart_once_they_stay_low() {
+    let mut story = Story::new(RULES);
+    story.good(0);
+    let pages = |story: &mut Story, from: u64, tokens: &[f64]| -> Vec<bool> {
+        let pages = (from..).zip(tokens);
+        pages
+            .map(|(second, tokens)| story.page(second, (None, *tokens)).0)
+            .collect()
+    };
+    let low = pages(&mut story, 1, &[900.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0]);
+    assert_eq!(low, [false, false, false, false, false, true, false]);
+    assert_eq!(
+        story.good(8),
+        (Now, None, Serving),
+        "its first answers are over"
+    );
+    // Another replica answers in between: from then on falls mean nothing.
+    let in_turn = [5.0, 70.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 11.0];
+    assert_eq!(pages(&mut story, 10, &in_turn), [false; 9]);
+    assert_eq!(story.good(20), (Now, None, Serving));
 }
 
 #[test]

@@ -15,7 +15,7 @@ use tokio::time::timeout;
 use crate::program::{Program, get, http_client, tokencanary};
 
 /// Long enough for anything that should happen soon, on a busy machine.
-pub(super) const SOON: Duration = Duration::from_mins(1);
+pub(crate) const SOON: Duration = Duration::from_mins(1);
 
 /// A simulated server in a process of its own.
 pub(super) struct Simulated {
@@ -78,15 +78,15 @@ pub(crate) async fn said(program: &mut Program, before: &str) -> String {
 }
 
 /// A daemon with its page on a port of its own choice.
-pub(super) struct Daemon {
-    pub(super) program: Program,
+pub(crate) struct Daemon {
+    pub(crate) program: Program,
     /// `http://`, its address and `/`.
-    pub(super) page: String,
+    pub(crate) page: String,
 }
 
 impl Daemon {
     /// Starts `run` on the configuration `text`.
-    pub(super) async fn start(folder: &Path, text: &str) -> Self {
+    pub(crate) async fn start(folder: &Path, text: &str) -> Self {
         let file = folder.join("canary.yaml");
         fs::write(&file, text).expect("the folder is ours");
         let mut command = tokencanary();
@@ -98,7 +98,7 @@ impl Daemon {
 
     /// Waits until the counter `name`, over all series with `label` in them, is at least
     /// `least`; gives its value.
-    pub(super) async fn counted(&mut self, (name, label): (&str, &str), least: u64) -> u64 {
+    pub(crate) async fn counted(&mut self, (name, label): (&str, &str), least: u64) -> u64 {
         let url = format!("{}metrics", self.page);
         let what = format!("{least} in `{name}` with `{label}`");
         let look = async || {
@@ -110,7 +110,7 @@ impl Daemon {
 }
 
 /// The sum of the series of `name` on a text page that have `label` in them.
-pub(super) fn counter(page: &str, name: &str, label: &str) -> u64 {
+pub(crate) fn counter(page: &str, name: &str, label: &str) -> u64 {
     page.lines()
         .filter_map(|line| {
             let rest = line.strip_prefix(name)?;

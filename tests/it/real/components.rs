@@ -1,5 +1,6 @@
 //! The real programs, each on a free loopback port, ready when its `start` returns.
 
+use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -23,6 +24,8 @@ pub(super) fn component(variable: &str) -> String {
     })
 }
 
+const FOUR_SLOTS: [&str; 4] = ["-np", "4", "-c", "4096"];
+
 /// llama-server with the tiny model: 4 slots of 1024 tokens, metrics on.
 pub(super) struct LlamaServer {
     program: Program,
@@ -32,7 +35,7 @@ pub(super) struct LlamaServer {
 
 impl LlamaServer {
     pub(super) async fn start(folder: &Path) -> Self {
-        Self::start_with(folder, &["-np", "4", "-c", "4096"]).await
+        Self::start_with(folder, &FOUR_SLOTS).await
     }
 
     /// One slot with room for long prompts, which keeps nothing but what is in it.
@@ -40,8 +43,20 @@ impl LlamaServer {
         Self::start_with(folder, &["-np", "1", "-c", "40960", "--cache-ram", "0"]).await
     }
 
+    /// Ends it at once, as a crash would, and starts another one at its address.
+    pub(super) async fn restart(mut self, folder: &Path) -> Self {
+        self.program.signal("KILL");
+        self.program.ended(START).await;
+        let address = self.url.trim_start_matches("http://").parse();
+        let address = address.expect("it is an address");
+        Self::start_at(folder, address, &FOUR_SLOTS).await
+    }
+
     async fn start_with(folder: &Path, slots: &[&str]) -> Self {
-        let address = free_address();
+        Self::start_at(folder, free_address(), slots).await
+    }
+
+    async fn start_at(folder: &Path, address: SocketAddr, slots: &[&str]) -> Self {
         let mut command = Command::new(component("TOKENCANARY_LLAMA_SERVER"));
         command
             .args(["-m", &component("TOKENCANARY_TINY_GGUF"), "--alias", "tiny"])
