@@ -227,6 +227,7 @@ fn context() -> Vec<Gauge> {
             .collect(),
         value,
     };
+    let counted = [("source", "energy_counter")];
     let mut gauges = vec![
         of(&catalog::SERVER_SWAPPED, &[], 0.0),
         of(&catalog::SERVER_KV_USAGE_MAX, &[], 0.5),
@@ -238,6 +239,8 @@ fn context() -> Vec<Gauge> {
         of(&catalog::SERVER_TOKENS, &[("type", "input")], 900.0),
         of(&catalog::SERVER_TOKENS, &[("type", "output")], 400.0),
         of(&catalog::GPU_IMBALANCE, &[("of", "utilization")], 0.1),
+        of(&catalog::GPU_ENERGY_PER_TOKEN, &counted, 2.25),
+        of(&catalog::GPU_ENERGY_PER_REQUEST, &counted, 450.0),
     ];
     let latencies = [
         ("ttft", 0.1),
