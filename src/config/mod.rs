@@ -35,8 +35,9 @@ pub use lengths::{Lengths, MOST_LENGTH, SizePair, SizePairs};
 pub use load::{FlagOverride, Format, environment, from_text, load, place};
 pub use model::{
     AddressFamily, Balance, Config, DEFAULT_STALL, ExportConfig, FilesConfig, GovernorConfig,
-    HttpConfig, HttpVersion, LengthField, Limits, NetworkConfig, ProbeConfig, ProxyConfig,
-    RequestConfig, Secret, ServerMetrics, TargetConfig, TlsConfig, TokenizerConfig, WhenFull,
+    HttpConfig, HttpVersion, LengthField, Limits, NetworkConfig, NodeSource, ProbeConfig,
+    ProxyConfig, RequestConfig, Secret, ServerMetrics, TargetConfig, TlsConfig, TokenizerConfig,
+    WhenFull,
 };
 pub use otlp::{
     Compression, Conventions, HistogramForm, OtlpConfig, OtlpProtocol, OtlpReceiver, TailRules,
