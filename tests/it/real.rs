@@ -19,4 +19,6 @@ mod proxy;
 mod remote_write;
 mod rules;
 mod schema;
+mod states;
 mod tee;
+mod watched;
