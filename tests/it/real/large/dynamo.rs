@@ -266,8 +266,8 @@ async fn states_are_on_the_pages_and_no_request_counts_twice() {
         };
         assert_held(name, (&watched.records[name], &pages), &least);
         if name == "both" {
-            let last = samples.last().expect("pages were read");
-            let rows = values(last, "vllm:num_requests_running", |_| true);
+            let newest = samples.last().expect("pages were read");
+            let rows = values(newest, "vllm:num_requests_running", |_| true);
             assert_eq!(rows.len(), RANKS, "each rank has a row");
             assert_told_apart(&samples);
         }
