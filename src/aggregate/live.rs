@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::energy::EnergyUse;
 use super::exemplars::ExportedSpan;
 use super::gpu::{GpuHistory, GpuRules};
 use super::node::NodeHistory;
@@ -314,6 +315,20 @@ impl Live {
     pub fn gpus_of(&self, record: &RequestRecord) -> Option<GpuStates> {
         let known = self.gpus.get(record.stream.target_index)?.as_ref()?;
         Some(known.of(record))
+    }
+
+    /// What energy the target at `target_index` took from `from` until `until`, or over a span near
+    /// that. `None` if the power of its GPUs is not known, or if it has addresses whose counts are
+    /// not on the page that is read: their energy would be borne by the requests of another.
+    #[must_use]
+    pub fn energy(&self, target_index: usize, span: (MonoTime, MonoTime)) -> Option<EnergyUse> {
+        let drawn = self.gpus.get(target_index)?.as_ref()?.drawn(span)?;
+        let mut streams = self.streams.iter().map(StreamLive::stream);
+        if streams.any(|one| one.target_index == target_index && !self.is_paged(one)) {
+            return None;
+        }
+        let server = self.server(target_index, (drawn.from, drawn.until))?;
+        Some(EnergyUse::of(drawn, &server))
     }
 
     /// Closes windows: every arrival intended before `settled` has been observed, and it is

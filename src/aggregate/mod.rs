@@ -7,6 +7,7 @@
 mod answers;
 mod conventions;
 mod distribution;
+mod energy;
 mod exemplars;
 mod gpu;
 pub mod grid;
@@ -39,8 +40,9 @@ mod window_tests;
 pub use answers::{AnswerTotals, Answers};
 pub use conventions::{Convention, ConventionTotals};
 pub use distribution::{Distribution, classic_bounds};
+pub use energy::EnergyUse;
 pub use exemplars::{Exemplar, Exemplars, ExportedSpan, MOST_EXEMPLARS};
-pub use gpu::{GpuHistory, GpuRules, GpuWindow};
+pub use gpu::{Drawn, GpuHistory, GpuRules, GpuWindow, PowerSource};
 pub use histogram::{Histogram, Native};
 pub use join::SampleRing;
 pub use kept::Kept;

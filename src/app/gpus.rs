@@ -8,7 +8,7 @@ use tokio::sync::mpsc;
 use super::aside::{Asking, page_elsewhere};
 use super::build::{SAMPLE_INTERVALS, SCRAPES};
 use super::dispatch::Stop;
-use crate::aggregate::{GpuHistory, GpuRules, Live};
+use crate::aggregate::{EnergyUse, GpuHistory, GpuRules, Live};
 use crate::clock::{MonoTime, TimeAnchor};
 use crate::config::{Config, GpuConfig, GpuSource, ProbeConfig, TargetConfig};
 use crate::export::catalog::{self, Metric};
@@ -20,6 +20,8 @@ use crate::telemetry::SelfMetrics;
 /// GPUs of one target whose series leave the program; `tokencanary.gpus` shows that there are
 /// more.
 const MOST_EXPORTED: usize = 64;
+/// The span of what a token and a request cost.
+const MINUTE: Duration = Duration::from_mins(1);
 /// Readings that are kept, whatever the interval: windows are compared with those before them.
 const LEAST_KEPT: usize = 512;
 const MOST_KEPT: usize = 100_000;
@@ -159,12 +161,34 @@ pub(super) fn gauges<'a>(
     now: MonoTime,
 ) -> Vec<Gauge> {
     let mut gauges = Vec::new();
-    for (target, history) in names.zip(live.gpus()) {
+    for (index, (target, history)) in names.zip(live.gpus()).enumerate() {
         if let Some(history) = history {
             of_target(target, history, now, &mut gauges);
+            if let Some(used) = live.energy(index, (now.minus(MINUTE), now)) {
+                gauges.extend(of_energy(target, &used));
+            }
         }
     }
     gauges
+}
+
+/// What a token and a request of a target cost.
+fn of_energy(target: &str, used: &EnergyUse) -> impl Iterator<Item = Gauge> {
+    let per = [
+        (&catalog::GPU_ENERGY_PER_TOKEN, used.per_output_token_j),
+        (&catalog::GPU_ENERGY_PER_REQUEST, used.per_request_j),
+    ];
+    let labels = vec![
+        ("target", target.to_owned()),
+        ("source", used.drawn.source.name().to_owned()),
+    ];
+    per.into_iter().filter_map(move |(metric, value)| {
+        Some(Gauge {
+            metric,
+            labels: labels.clone(),
+            value: value?,
+        })
+    })
 }
 
 fn of_target(target: &str, history: &GpuHistory, now: MonoTime, gauges: &mut Vec<Gauge>) {

@@ -8,12 +8,12 @@ use super::build::{SAMPLE_INTERVALS, SCRAPES};
 use super::dispatch::Stop;
 use crate::aggregate::Live;
 use crate::clock::{MonoTime, TimeAnchor};
-use crate::config::Config;
+use crate::config::{Config, NodeSource};
 use crate::export::catalog;
 use crate::export::prometheus::Gauge;
 use crate::measurement::NodeSample;
-use crate::scrape::NodePoll;
-use crate::telemetry::SelfMetrics;
+use crate::scrape::{NodePlace, NodePoll};
+use crate::telemetry::{HostFiles, SelfMetrics};
 
 /// Whoever reads the hosts of a run's targets, and where the readings go.
 pub(super) struct NodeReading {
@@ -29,17 +29,27 @@ impl NodeReading {
     ) -> anyhow::Result<Self> {
         let mut polls = Vec::new();
         for (target_index, target) in config.targets.iter().enumerate() {
-            if let Some(url) = &target.node {
-                let page = page_elsewhere(target, url, Asking::beside(anchor))?;
-                polls.push(NodePoll {
-                    target_index,
-                    target: target.name.clone(),
-                    url: page.url,
-                    every: target.node_every,
-                    fetch: page.fetch,
-                    own: own.clone(),
-                });
-            }
+            let place = match &target.node {
+                None => continue,
+                Some(NodeSource::This) => NodePlace::This {
+                    files: HostFiles::default(),
+                    anchor,
+                },
+                Some(NodeSource::Page(url)) => {
+                    let page = page_elsewhere(target, url, Asking::beside(anchor))?;
+                    NodePlace::Page {
+                        url: page.url,
+                        fetch: page.fetch,
+                    }
+                }
+            };
+            polls.push(NodePoll {
+                target_index,
+                target: target.name.clone(),
+                place,
+                every: target.node_every,
+                own: own.clone(),
+            });
         }
         Ok(Self {
             polls,

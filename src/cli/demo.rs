@@ -13,8 +13,8 @@ use crate::app::{Extent, Outputs, Runtimes, Setup, draw_seed, tcp};
 use crate::clock::TimeAnchor;
 use crate::config::{
     Arrivals, Balance, BaseUrl, Config, DEFAULT_STALL, ExportConfig, GovernorConfig, GpuConfig,
-    GpuSelect, GpuSource, Limits, NetworkConfig, PhaseConfig, ProbeConfig, RequestConfig,
-    ServerMetrics, StartConfig, TargetConfig, WhenFull, WorkloadConfig,
+    GpuSelect, GpuSource, Limits, NetworkConfig, NodeSource, PhaseConfig, ProbeConfig,
+    RequestConfig, ServerMetrics, StartConfig, TargetConfig, WhenFull, WorkloadConfig,
 };
 use crate::measurement::{Api, CacheMode, ConnectionPolicy, Slo, SloLimit, SloMetric};
 
@@ -119,7 +119,7 @@ fn config(simulated: SocketAddr, seed: u64) -> anyhow::Result<Config> {
             },
             every: Duration::from_secs(1),
         }),
-        node: Some(format!("http://{simulated}/node/metrics")),
+        node: Some(NodeSource::Page(format!("http://{simulated}/node/metrics"))),
         node_every: Duration::from_secs(2),
         start: StartConfig::default(),
     };

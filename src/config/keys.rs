@@ -91,7 +91,10 @@ pub(super) const TARGET: Table = Table {
             "gpu",
             "a section, as in `{ dcgm: http://node-7:9400/metrics, pod: vllm-0 }`",
         ),
-        key("node", "a URL, as in `http://node-7:9100/metrics`"),
+        key(
+            "node",
+            "a URL, as in `http://node-7:9100/metrics`, or `this`",
+        ),
         key("node_every", "a duration, as in `15s`"),
         key("startup_grace", "a duration, as in `10m`, or `0s`"),
         key("warm_up", "a whole number from `0` to `1000`"),

@@ -35,9 +35,9 @@ pub use lengths::{Lengths, MOST_LENGTH, SizePair, SizePairs};
 pub use load::{FlagOverride, Format, environment, from_text, from_text_in, load, place};
 pub use model::{
     AddressFamily, Balance, Config, DEFAULT_STALL, ExportConfig, FilesConfig, GovernorConfig,
-    HttpConfig, HttpVersion, LengthField, Limits, NetworkConfig, ProbeConfig, ProxyConfig,
-    RequestConfig, Secret, ServerMetrics, StartConfig, TargetConfig, TlsConfig, TokenizerConfig,
-    WhenFull,
+    HttpConfig, HttpVersion, LengthField, Limits, NetworkConfig, NodeSource, ProbeConfig,
+    ProxyConfig, RequestConfig, Secret, ServerMetrics, StartConfig, TargetConfig, TlsConfig,
+    TokenizerConfig, WhenFull,
 };
 pub use otlp::{
     Compression, Conventions, HistogramForm, OtlpConfig, OtlpProtocol, OtlpReceiver, TailRules,

@@ -58,9 +58,9 @@ pub struct TargetConfig {
     pub server_metrics_every: Duration,
     /// Its GPUs, if they are read.
     pub gpu: Option<GpuConfig>,
-    /// The page of the node exporter on its host.
-    pub node: Option<String>,
-    /// Interval of reading that page.
+    /// Where its host is read, if it is.
+    pub node: Option<NodeSource>,
+    /// Interval of reading that.
     pub node_every: Duration,
     /// What a start of the server may take.
     pub start: StartConfig,
@@ -242,6 +242,15 @@ pub enum ServerMetrics {
     Off,
     /// At this URL.
     Url(String),
+}
+
+/// Where the state of a target's host comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NodeSource {
+    /// The page of a node exporter, at this URL.
+    Page(String),
+    /// It is the machine that we run on, as in one pod with the server.
+    This,
 }
 
 /// A workload on a schedule against one or more targets.

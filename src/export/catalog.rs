@@ -309,6 +309,10 @@ metrics! {
         "Difference between the GPU with the most and the one with the least, in share of time or of memory; absent with one GPU").with(&["of"]);
     GPU_ENERGY = Metric::counter(Target, ["tokencanary.gpu.energy", "J", "tokencanary_gpu_energy_joules_total"],
         "Energy of all GPUs of the target, as far as readings cover it");
+    GPU_ENERGY_PER_TOKEN = Metric::gauge(Target, ["tokencanary.gpu.energy.per_output_token", "J/{token}", "tokencanary_gpu_energy_per_output_token_joules"],
+        "Energy of all GPUs of the target, idle or not, for each output token of all its requests as the server counts them, over the last minute").with(&["source"]);
+    GPU_ENERGY_PER_REQUEST = Metric::gauge(Target, ["tokencanary.gpu.energy.per_request", "J/{request}", "tokencanary_gpu_energy_per_request_joules"],
+        "The same for each of all its requests that ended").with(&["source"]);
     GPU_SAMPLE_AGE = Metric::gauge(Target, ["tokencanary.gpu.sample.age", "s", "tokencanary_gpu_sample_age_seconds"],
         "Time since the state of the target's GPUs was last read");
     NODE_CPU_BUSY = Metric::gauge(Target, ["tokencanary.node.cpu.busy", "1", "tokencanary_node_cpu_busy_ratio"],
@@ -462,7 +466,7 @@ mod tests {
             "By" => "_bytes",
             "Hz" => "_hertz",
             "W" => "_watts",
-            "J" => "_joules",
+            "J" | "J/{token}" | "J/{request}" => "_joules",
             "Cel" => "_celsius",
             "{token}/s" => "_per_second",
             "1" if gauge => "_ratio",

@@ -15,7 +15,7 @@ use super::server::ServerRow;
 use super::surface::RunInfo;
 use crate::aggregate::summary::WireSummary;
 use crate::aggregate::{
-    Address, GpuHistory, Histogram, Live, Measure, Quantile, SPANS, Standing, StreamLive,
+    Address, Drawn, EnergyUse, Histogram, Live, Measure, Quantile, SPANS, Standing, StreamLive,
     StreamRules, Totals, Window,
 };
 use crate::clock::{MonoTime, WallAnchor};
@@ -78,7 +78,39 @@ struct StateRow {
 struct Gpus {
     #[serde(flatten)]
     all: GpuAt,
+    /// What a token and a request cost, over the last minute; null where it is not known.
+    energy: Option<Energy>,
     each: Vec<GpuRow>,
+}
+
+/// Of all GPUs of a target and all its requests.
+#[derive(Debug, Serialize)]
+struct Energy {
+    source: &'static str,
+    /// The span that readings allow.
+    span_s: f64,
+    power_w: f64,
+    per_output_token_j: Option<f64>,
+    per_request_j: Option<f64>,
+}
+
+impl Energy {
+    fn of(used: &EnergyUse) -> Self {
+        let Drawn {
+            watts,
+            source,
+            from,
+            until,
+            ..
+        } = used.drawn;
+        Self {
+            source: source.name(),
+            span_s: until.since(from).as_secs_f64(),
+            power_w: watts,
+            per_output_token_j: used.per_output_token_j,
+            per_request_j: used.per_request_j,
+        }
+    }
 }
 
 #[derive(Debug, Serialize)]
@@ -131,7 +163,7 @@ fn targets(live: &Live, gauges: &[Gauge], now: MonoTime) -> Vec<Target> {
                 in_flight: in_flight(gauges, &stream.target),
                 server: state(sample, now),
                 said: ServerRow::of(live, index, now),
-                gpu: gpus(live.gpus().get(index), now),
+                gpu: gpus(live, index, now),
             })
         })
         .collect()
@@ -164,8 +196,10 @@ fn state(sample: Option<&Sample>, now: MonoTime) -> Option<StateAt> {
     Some(StateAt::new(sample.at, &sample.state, now))
 }
 
-fn gpus(history: Option<&Option<GpuHistory>>, now: MonoTime) -> Option<Gpus> {
-    let newest = history?.as_ref()?.newest()?;
+fn gpus(live: &Live, target_index: usize, now: MonoTime) -> Option<Gpus> {
+    let history = live.gpus().get(target_index)?.as_ref()?;
+    let newest = history.newest()?;
+    let used = live.energy(target_index, (now.minus(RECENT), now));
     let each = newest.gpus.iter().map(|gpu| GpuRow {
         gpu: gpu.name.clone(),
         model: gpu.model.clone(),
@@ -177,6 +211,7 @@ fn gpus(history: Option<&Option<GpuHistory>>, now: MonoTime) -> Option<Gpus> {
     });
     Some(Gpus {
         all: GpuAt::new(newest.at, &newest.state(), now),
+        energy: used.as_ref().map(Energy::of),
         each: each.collect(),
     })
 }

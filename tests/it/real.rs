@@ -21,4 +21,6 @@ mod remote_write;
 mod restart;
 mod rules;
 mod schema;
+mod states;
 mod tee;
+mod watched;

@@ -4,12 +4,14 @@
 //! interpolated, and none if that one is too old. Over a window each reading holds until the next,
 //! as long as it is not too old.
 
+mod energy;
 mod window;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use energy::{Drawn, PowerSource};
 pub use window::GpuWindow;
 
 use crate::clock::MonoTime;

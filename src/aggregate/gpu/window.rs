@@ -29,6 +29,8 @@ pub struct GpuWindow {
     pub sm_clock_min_hz: Option<f64>,
     /// Power of all together, watts.
     pub power_w: Option<f64>,
+    /// For how long that is known, seconds.
+    pub power_known_s: f64,
     /// Temperature of the hottest.
     pub temperature_c: Option<f64>,
     /// Share of time in which the clocks of any were lowered for a reason that is no everyday one.
@@ -41,8 +43,6 @@ pub struct GpuWindow {
     pub tensor_active: Option<f64>,
     /// Mean share of cycles in which memory moved data.
     pub dram_active: Option<f64>,
-    /// Joules between the first and the last reading within it, and the seconds between them.
-    pub energy: Option<(f64, f64)>,
 }
 
 impl GpuWindow {
@@ -69,38 +69,8 @@ impl GpuWindow {
             means.add(state, seconds);
         }
         means.give(&mut window);
-        window.energy = energy(states.iter().filter(|(at, _)| *at >= from));
         window
     }
-
-    /// Joules per token, where `tokens` are all those that the GPUs made and read for anybody
-    /// between the first and the last reading, as the server counts them: our own alone would
-    /// bear everybody's energy. `None` if there are none, or energy is not known.
-    #[must_use]
-    pub fn energy_per_token(&self, tokens: f64) -> Option<f64> {
-        let (joules, _) = self.energy?;
-        (tokens > 0.0).then(|| joules / tokens)
-    }
-
-    /// Joules per request, likewise.
-    #[must_use]
-    pub fn energy_per_request(&self, requests: f64) -> Option<f64> {
-        self.energy_per_token(requests)
-    }
-}
-
-/// Joules over all steps in which nothing began anew: a driver that was loaded, or GPUs that came
-/// or went, take theirs out, and its time with it.
-fn energy<'a>(
-    states: impl Iterator<Item = &'a (MonoTime, &'a GpuState)> + Clone,
-) -> Option<(f64, f64)> {
-    let pairs = states.clone().zip(states.skip(1));
-    let steps = pairs.filter_map(|((at, before), (next, after))| {
-        let joules = after.energy_j? - before.energy_j?;
-        let seconds = next.since(*at).as_secs_f64();
-        (joules >= 0.0 && before.gpus == after.gpus && seconds > 0.0).then_some((joules, seconds))
-    });
-    steps.reduce(|(joules, seconds), (more, longer)| (joules + more, seconds + longer))
 }
 
 /// A mean by time, while it is made.
@@ -174,6 +144,7 @@ impl Means {
         window.sm_clock_hz = self.sm_clock.get();
         window.sm_clock_min_hz = self.sm_clock_min;
         window.power_w = self.power.get();
+        window.power_known_s = self.power.seconds;
         window.temperature_c = self.temperature.get();
         window.throttled = self.throttled.get();
         window.sm_active = self.sm_active.get();

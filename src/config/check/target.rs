@@ -9,7 +9,9 @@ use super::super::given::{Given, Refusal};
 use super::super::keys;
 use super::super::reader::{Node, Reader, Section};
 use super::super::secret;
-use super::super::{BaseUrl, Scheme, ServerMetrics, StartConfig, TargetConfig, UrlError};
+use super::super::{
+    BaseUrl, NodeSource, Scheme, ServerMetrics, StartConfig, TargetConfig, UrlError,
+};
 use super::gpu::gpu;
 use super::network::{balance, network, urls};
 use super::request::{request, tokenizer};
@@ -77,11 +79,7 @@ fn target<'a>(reader: &mut Reader<'a>, section: &Section<'a>) -> Option<TargetCo
         None => Some(None),
         Some(_) => gpu(reader, section).map(Some),
     };
-    let node = url_at(reader, section, "node", |text| {
-        let without_query = text.split('?').next().unwrap_or_default();
-        page_url(without_query, "http://node-7:9100/metrics")?;
-        Ok(text.to_owned())
-    });
+    let node = url_at(reader, section, "node", node_source);
     let node_every = reader.optional(section, "node_every", |given| {
         given.duration(FASTEST..=HOUR)
     });
@@ -180,6 +178,18 @@ fn server_metrics<'a>(reader: &mut Reader<'a>, section: &Section<'a>) -> Option<
         }
         _ => url_at(reader, section, "server_metrics", metrics_page),
     }
+}
+
+fn node_source(text: &str) -> Result<NodeSource, Refusal> {
+    if text == "this" {
+        return Ok(NodeSource::This);
+    }
+    if !text.contains("://") {
+        return Err(Refusal::new(Problem::NotUnderstood).wanted(keys::TARGET.wanted("node")));
+    }
+    let without_query = text.split('?').next().unwrap_or_default();
+    page_url(without_query, "http://node-7:9100/metrics")?;
+    Ok(NodeSource::Page(text.to_owned()))
 }
 
 fn metrics_page(text: &str) -> Result<ServerMetrics, Refusal> {

@@ -1,7 +1,7 @@
 //! Where the state of GPUs comes from, and what is said of sections that do not fit.
 
 use super::*;
-use crate::config::{GpuConfig, GpuSelect, GpuSource};
+use crate::config::{GpuConfig, GpuSelect, GpuSource, NodeSource};
 
 fn with(lines: &str) -> String {
     with_probe(GOOD).replace("name: a", &format!("name: a\n  gpu: {lines}"))
@@ -48,8 +48,11 @@ fn the_host_of_a_target_is_a_page() {
     let good = with("node: 'http://node-7:9100/metrics'\n  node_every: 5s");
     let config = from_text(&good, Format::Yaml, "c.yaml").unwrap_or_else(|found| panic!("{found}"));
     let target = &config.targets[0];
-    assert_eq!(target.node.as_deref(), Some("http://node-7:9100/metrics"));
+    let page = NodeSource::Page("http://node-7:9100/metrics".to_owned());
+    assert_eq!(target.node, Some(page));
     assert_eq!(target.node_every, Duration::from_secs(5));
+    let this = from_text(&with("node: this"), Format::Yaml, "c.yaml").expect("this machine");
+    assert_eq!(this.targets[0].node, Some(NodeSource::This));
     let bad = from_text(&with("node: node-7"), Format::Yaml, "c.yaml").expect_err("no URL");
     assert!(
         bad.to_string().contains("http://node-7:9100/metrics"),

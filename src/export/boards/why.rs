@@ -6,11 +6,12 @@ use super::board::{Head, Row, build, one_stream};
 use super::panel::Panel;
 use super::query::{self, STREAM, TARGET};
 use crate::export::catalog::{
-    DIAGNOSIS, GPU_DRAM_ACTIVE, GPU_IMBALANCE, GPU_POWER, GPU_SM_CLOCK, GPU_TENSOR_ACTIVE,
-    GPU_THROTTLED, GPU_XID, HOST_PRESSURE, HW_GPU_MEMORY_LIMIT, HW_GPU_MEMORY_USAGE,
-    HW_GPU_UTILIZATION, IN_FLIGHT, ITL, Metric, SCHEDULE_LAG, SERVER_KV_USAGE, SERVER_KV_USAGE_MAX,
-    SERVER_LATENCY, SERVER_OUTSIDE, SERVER_OUTSIDE_ERROR, SERVER_PREEMPTIONS, SERVER_PREFIX_HIT,
-    SERVER_RUNNING, SERVER_SUSPECT, SERVER_SWAPPED, SERVER_TOKENS, SERVER_WAITING, TTFT,
+    DIAGNOSIS, GPU_DRAM_ACTIVE, GPU_ENERGY_PER_REQUEST, GPU_ENERGY_PER_TOKEN, GPU_IMBALANCE,
+    GPU_POWER, GPU_SM_CLOCK, GPU_TENSOR_ACTIVE, GPU_THROTTLED, GPU_XID, HOST_PRESSURE,
+    HW_GPU_MEMORY_LIMIT, HW_GPU_MEMORY_USAGE, HW_GPU_UTILIZATION, IN_FLIGHT, ITL, Metric,
+    SCHEDULE_LAG, SERVER_KV_USAGE, SERVER_KV_USAGE_MAX, SERVER_LATENCY, SERVER_OUTSIDE,
+    SERVER_OUTSIDE_ERROR, SERVER_PREEMPTIONS, SERVER_PREFIX_HIT, SERVER_RUNNING, SERVER_SUSPECT,
+    SERVER_SWAPPED, SERVER_TOKENS, SERVER_WAITING, TTFT,
 };
 use crate::export::rules::Quantile;
 
@@ -150,6 +151,10 @@ fn gpus() -> Vec<Panel> {
         Panel::lines("percentunit", "Imbalance", GPU_IMBALANCE.help)
             .query("{{of}}", of(&GPU_IMBALANCE, "of")),
         line("watt", "Power", &GPU_POWER),
+        Panel::lines("joule", "Energy per output token", "Of all GPUs of the target, idle or not, over all tokens that its server counts, in the last minute. Our own requests are some of these.")
+            .query("from {{source}}", of(&GPU_ENERGY_PER_TOKEN, "source")),
+        Panel::lines("joule", "Energy per request", "Of all GPUs of the target, idle or not, over all requests that ended in the last minute.")
+            .query("from {{source}}", of(&GPU_ENERGY_PER_REQUEST, "source")),
     ]
 }
 

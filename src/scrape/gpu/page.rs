@@ -163,12 +163,23 @@ impl Reading {
         let kept = self.gpus.into_iter().zip(whole).filter(|(_, whole)| *whole);
         kept.filter(|((_, gpu), _)| !gpu.fields.is_empty())
             .map(|((key, mut gpu), _)| {
+                if !key.3.is_empty() {
+                    drop_what_is_of_the_whole(&mut gpu.fields);
+                }
                 if hosts > 1 {
                     gpu.name = format!("{}/{}", key.0, gpu.name).into();
                 }
                 gpu
             })
             .collect()
+    }
+}
+
+/// Of an instance: exporters say the power of the whole GPU with each instance of it, or with one
+/// (dcgm-exporter #257), and others may have the rest of it.
+fn drop_what_is_of_the_whole(fields: &mut GpuFields) {
+    for field in [GpuField::Power, GpuField::PowerLimit, GpuField::Energy] {
+        fields.set(field, None);
     }
 }
 
@@ -195,6 +206,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::measurement::GpuState;
 
     fn all() -> GpuSelect {
         GpuSelect::default()
@@ -367,11 +379,18 @@ mod tests {
             row("DEV_FB_USED", &mig(1), "100"),
             row("DEV_FB_USED", &mig(2), "200"),
             row("PROF_GR_ENGINE_ACTIVE", &mig(2), "0.5"),
+            // Of the whole GPU, as the exporter has it: twice.
+            row("DEV_POWER_USAGE", &mig(1), "410"),
+            row("DEV_POWER_USAGE", &mig(2), "410"),
+            row("DEV_TOTAL_ENERGY_CONSUMPTION", &mig(1), "5000"),
+            row("DEV_TOTAL_ENERGY_CONSUMPTION", &mig(2), "5000"),
         ]
         .concat();
         let read = read_gpus(&page, &all());
         assert_eq!(names(&read), ["0/1", "0/2"]);
         assert_eq!(read.gpus[1].fields.get(GpuField::EngineActive), Some(0.5));
+        let state = GpuState::of(&read.gpus);
+        assert_eq!((state.power_w, state.energy_j), (None, None));
     }
 
     #[test]

@@ -1,11 +1,13 @@
-//! The host of a server, from the page of its node exporter.
+//! The host of a server, from the page of its node exporter, or from the kernel where it is the
+//! machine that we run on.
 
 mod poll;
 
-pub use poll::NodePoll;
+pub use poll::{NodePlace, NodePoll};
 
 use super::page::Lines;
 use crate::measurement::NodeState;
+use crate::telemetry::HostState;
 
 /// Reads the host of `page`; `None` if no family of a node exporter is on it.
 #[must_use]
@@ -41,9 +43,26 @@ pub fn read_node(page: &str) -> Option<NodeState> {
     recognised.then_some(state)
 }
 
+/// The host as its own kernel tells it; `None` if that tells nothing.
+fn of_kernel(host: &HostState) -> Option<NodeState> {
+    let state = NodeState {
+        cpus: host.cpu.map(|cpu| f64::from(cpu.cpus)),
+        // As an exporter's page has it: time that a hypervisor took is none for idling.
+        cpu_busy: host.cpu.map(|cpu| cpu.user + cpu.system + cpu.steal),
+        cpu_waiting: host.pressure.cpu.some,
+        memory_waiting: host.pressure.memory.some,
+        load: host.load,
+        memory_total: host.memory_total,
+        memory_available: host.memory_available,
+        booted: None,
+    };
+    (state != NodeState::default()).then_some(state)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::telemetry::{CpuTimes, Pressure, Pressures};
 
     #[test]
     fn a_node_exporters_page_is_read() {
@@ -66,6 +85,41 @@ mod tests {
             booted: Some(1.7e9),
         };
         assert_eq!(read_node(page), Some(expected));
+    }
+
+    #[test]
+    fn a_kernel_tells_the_same() {
+        let some = |some| Pressure {
+            some: Some(some),
+            full: Some(0.5),
+        };
+        let host = HostState {
+            cpu: Some(CpuTimes {
+                user: 5.0,
+                system: 2.0,
+                idle: 190.0,
+                iowait: 50.0,
+                steal: 0.5,
+                cpus: 2,
+            }),
+            load: Some(0.5),
+            memory_total: Some(1000.0),
+            pressure: Pressures {
+                cpu: some(3.0),
+                ..Pressures::default()
+            },
+            ..HostState::default()
+        };
+        let expected = NodeState {
+            cpus: Some(2.0),
+            cpu_busy: Some(7.5),
+            cpu_waiting: Some(3.0),
+            load: Some(0.5),
+            memory_total: Some(1000.0),
+            ..NodeState::default()
+        };
+        assert_eq!(of_kernel(&host), Some(expected));
+        assert_eq!(of_kernel(&HostState::default()), None);
     }
 
     #[test]

@@ -126,6 +126,12 @@ function gpuFacts(gpus) {
   if (known(gpus.memory_max)) facts.push(fact("GPU memory", percent(gpus.memory_max), gauge(gpus.memory_max)));
   if (known(gpus.sm_clock_hz)) facts.push(fact("GPU clock", `${plain(Math.round(gpus.sm_clock_hz / 1e6))} MHz`));
   if (known(gpus.power_w)) facts.push(fact("GPU power", `${plain(Math.round(gpus.power_w))} W`));
+  const cost = gpus.energy && gpus.energy.per_output_token_j;
+  if (known(cost)) {
+    const made = fact("energy", `${cost < 10 ? cost.toPrecision(2) : plain(Math.round(cost))} J a token`);
+    made.title = "all GPUs of the target over all output tokens of its server, in the last minute";
+    facts.push(made);
+  }
   if (gpus.throttled) facts.push(fact("GPU clocks", "lowered"));
   if (gpus.xid) facts.push(fact("GPU error", `XID ${gpus.xid}`));
   facts.push(fact("GPUs read", age(gpus.age_ms)));

@@ -45,6 +45,7 @@ async fn every_stream_is_counted_within_a_minute() {
         .filter_map(|row| row["probe"].as_str())
         .collect();
     assert_eq!(named, PROBES);
+    assert_energy(&page).await;
     for row in rows {
         let ttft = &row["since_start"]["ttft"];
         assert!(ttft["n"].as_u64() > Some(0), "{row}");
@@ -55,6 +56,22 @@ async fn every_stream_is_counted_within_a_minute() {
         !demo.stderr().contains('\u{1b}'),
         "no colour outside a terminal"
     );
+}
+
+/// What a token costs is that of the server: power over the rate of all its tokens.
+async fn assert_energy(page: &str) {
+    let status = get(&format!("{page}api/v1/status")).await;
+    let status: Value = serde_json::from_str(&status.expect("it is alive")).expect("it is JSON");
+    let target = &status["targets"][0];
+    let energy = &target["gpu"]["energy"];
+    assert_eq!(energy["source"], "energy_counter", "{target}");
+    let number = |value: &Value| value.as_f64().unwrap_or_else(|| panic!("{target}"));
+    let rate = &target["said"]["last_minute"]["per_second"]["generation_tokens"];
+    let expected = number(&energy["power_w"]) / number(rate);
+    let found = number(&energy["per_output_token_j"]);
+    // The rate is that of the whole minute, the energy that of what readings cover of it.
+    assert!((0.5..2.0).contains(&(found / expected)), "{target}");
+    assert!(number(&energy["per_request_j"]) > found, "{target}");
 }
 
 /// What the page of a demo has no series of, and why.

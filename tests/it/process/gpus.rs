@@ -131,6 +131,37 @@ async fn each_record_has_the_gpus_of_its_target_and_no_others() {
     assert_connections(&records);
 }
 
+/// Beside its server the canary asks the kernel of the one machine they have.
+#[cfg(target_os = "linux")]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_host_may_be_this_machine() {
+    let folder = scratch("host_this");
+    let server = Simulated::start(&folder).await;
+    let page = format!("'{}/node/metrics'", server.url);
+    let gpu = exporter(&server, "index: [0]");
+    let text = configuration(&server.url, &gpu, "").replace(&page, "this");
+    let mut daemon = Daemon::start(&folder, &text).await;
+    let read = ("tokencanary_node_scrapes_total", "result=\"ok\"");
+    daemon.counted(read, 3).await;
+    let page = get(&format!("{}metrics", daemon.page)).await;
+    let page = page.expect("it answers");
+    let value = |name: &str| {
+        let mut lines = page.lines().filter_map(|line| line.strip_prefix(name));
+        let value = lines.next().and_then(|rest| rest.strip_prefix(' '));
+        value.and_then(|value| value.parse::<f64>().ok())
+    };
+    let busy = value("tokencanary_node_cpu_busy_ratio{target=\"a\"}");
+    assert!((0.0..=1.05).contains(&busy.expect("it is known")), "{page}");
+    // Read by another reader of the same files at about the same time.
+    let share = value("tokencanary_node_memory_available_ratio{target=\"a\"}");
+    let of_ours = |name: &str| value(&format!("tokencanary_host_memory_{name}_bytes"));
+    let ours = of_ours("available").zip(of_ours("total"));
+    let ours = ours.map(|(available, total)| available / total);
+    let apart = share.expect("it is known") - ours.expect("it is known");
+    assert!(apart.abs() < 0.2, "{page}");
+    assert_eq!(daemon.program.terminate(SOON).await.code(), Some(143));
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn gpus_that_cannot_be_read_are_counted_and_hurt_nothing() {
     let folder = scratch("gpu_missing");

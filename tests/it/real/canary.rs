@@ -9,7 +9,8 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::components::{LlamaServer, OtelTap, Prometheus, SpanIds};
-use super::proxy::{Page, RecordingProxy, unix_ns};
+use super::proxy::{METRICS, Page, RecordingProxy, unix_ns};
+use super::states::{Gauges, STALE, Told, hold};
 use crate::program::{Program, free_address, get, scratch, tokencanary};
 
 /// Requests that have to be measured before anything is compared.
@@ -20,10 +21,6 @@ const BUCKET: f64 = 1.021_897_148_654_116_6;
 const LOAD: Duration = Duration::from_mins(7);
 /// For what takes an instant.
 const SOON: Duration = Duration::from_secs(30);
-/// Time from the last byte being handed to the socket to the end of the canary's read.
-const READ_NS: u64 = 50_000_000;
-/// A sample is used for three scrape intervals of 500 ms.
-const STALE_NS: u64 = 1_500_000_000;
 
 /// Random arrivals at a rate that keeps the server busy part of the time on a fast machine and
 /// queues on a slow one, so that `running` and `waiting` move: about a minute for all requests.
@@ -56,7 +53,7 @@ export:
   files: {{ dir: '{}' }}
 ",
         llama.url,
-        proxy.metrics_url(),
+        proxy.url(METRICS),
         tap.url,
         folder.display()
     )
@@ -118,7 +115,7 @@ async fn a_real_server_is_measured_and_seen_by_prometheus_and_otlp() {
     let sent: Vec<SpanIds> = records.iter().map(span_of).collect();
     assert!(sent.len() >= REQUESTS);
     assert_eq!(tap.spans_settled(sent.len(), SOON).await, sorted(sent));
-    assert_states(&records, &proxy.pages());
+    assert_states(&records, &proxy.pages(METRICS));
 }
 
 /// What Prometheus holds of the TTFT histogram, from one scrape.
@@ -149,7 +146,7 @@ async fn ttft_in_prometheus(prometheus: &Prometheus) -> Option<Seen> {
 }
 
 /// The complete lines of a file of records.
-fn read(path: &Path) -> Vec<Value> {
+pub(super) fn read(path: &Path) -> Vec<Value> {
     let text = fs::read_to_string(path).unwrap_or_default();
     let complete = text.rfind('\n').map_or("", |end| &text[..end]);
     complete
@@ -188,7 +185,7 @@ fn assert_within_a_bucket(found: f64, expected: f64) {
 }
 
 /// The server misbehaved nowhere, and the stop was ours.
-fn assert_ended_well(record: &Value) {
+pub(super) fn assert_ended_well(record: &Value) {
     let stopped = record["outcome"] == "cancelled" || record["refused_reason"] == "shutdown";
     assert!(record["outcome"] == "ok" || stopped, "{record}");
 }
@@ -212,134 +209,39 @@ fn sorted(mut spans: Vec<SpanIds>) -> Vec<SpanIds> {
     spans
 }
 
-/// The state on each record is that of the last page read before its intended time.
+/// The states on each record are those of the last page read before its three instants.
 fn assert_states(records: &[Value], pages: &[Page]) {
-    let busy = pages
-        .iter()
-        .filter(|page| {
-            page.value("llamacpp:requests_processing")
-                .is_some_and(|running| running > 0.0)
-        })
-        .count();
+    let pages: Vec<Told> = pages.iter().map(told).collect();
+    let is_busy = |page: &&Told| page.gauges.get("running").is_some_and(|busy| *busy > 0.0);
+    let busy = pages.iter().filter(is_busy).count();
     assert!(busy >= 20, "only {busy} of {} pages show load", pages.len());
-
-    let mut checked = 0;
-    let mut telling = 0;
-    for record in records {
-        let intended = record["intended_unix_ns"]
-            .as_u64()
-            .expect("every arrival has one");
-        let state = &record["server"]["intended"];
-        let candidates = candidates(pages, intended);
-        if state.is_null() {
-            assert!(
-                candidates.contains(&None),
-                "no state although a page was there: {record}"
-            );
-            continue;
-        }
-        assert!(
-            state["kv_usage"].is_null(),
-            "the page has no KV usage: {record}"
-        );
-        let found = [&state["running"], &state["waiting"]]
-            .map(|value| value.as_f64().expect("both are on the page"));
-        let matching = candidates
-            .iter()
-            .flatten()
-            .any(|page| is_state(page, found));
-        assert!(
-            matching,
-            "{found:?} is not on the page read last before {intended}: {record}"
-        );
-        checked += 1;
-        telling += usize::from(!is_state_of_a_neighbour(pages, intended, found));
-    }
+    let held = hold(records, &pages, STALE);
+    assert!(held.states >= REQUESTS * 3 * 9 / 10, "{held:?}");
     assert!(
-        checked >= REQUESTS * 9 / 10,
-        "only {checked} records have a state"
-    );
-    assert!(
-        telling >= 20,
-        "only {telling} records would show it if a wrong page were taken"
+        held.telling >= 60,
+        "a wrong page would show nowhere: {held:?}"
     );
 }
 
-/// Whether the page before the last one, or the one after it, says the same.
-fn is_state_of_a_neighbour(pages: &[Page], intended: u64, found: [f64; 2]) -> bool {
-    let before = pages.partition_point(|page| page.sent_unix_ns <= intended);
-    let neighbours = [before.checked_sub(2), Some(before)];
-    let mut pages = neighbours
-        .into_iter()
-        .flatten()
-        .filter_map(|index| pages.get(index));
-    pages.any(|page| is_state(page, found))
-}
-
-fn is_state(page: &Page, [running, waiting]: [f64; 2]) -> bool {
-    let same = |name, found: f64| {
-        page.value(name)
-            .is_some_and(|value| value.total_cmp(&found).is_eq())
-    };
-    same("llamacpp:requests_processing", running) && same("llamacpp:requests_deferred", waiting)
-}
-
-/// The pages that may have been the last one read before `intended`: the last one sent before,
-/// and, where that one may still have been on its way, the one before it. `None` stands for no
-/// usable page.
-fn candidates(pages: &[Page], intended: u64) -> Vec<Option<&Page>> {
-    let before = pages.partition_point(|page| page.sent_unix_ns <= intended);
-    let mut possible = Vec::new();
-    for index in (0..=before).rev() {
-        let Some(page) = index.checked_sub(1).map(|position| &pages[position]) else {
-            possible.push(None);
-            break;
-        };
-        let age = intended - page.sent_unix_ns;
-        if age + READ_NS > STALE_NS {
-            possible.push(None);
-        }
-        if age <= STALE_NS + READ_NS {
-            possible.push(Some(page));
-        }
-        if age > READ_NS {
-            break;
-        }
+/// What the server says on a page; it has no more gauges of those on records.
+fn told(page: &Page) -> Told {
+    let gauges = [
+        ("running", "llamacpp:requests_processing"),
+        ("waiting", "llamacpp:requests_deferred"),
+    ];
+    let known = gauges.map(|(name, on_page)| {
+        let value = page.value(on_page);
+        (name, value.expect("every page has both"))
+    });
+    Told {
+        sent_unix_ns: page.sent_unix_ns,
+        gauges: Gauges::from(known),
     }
-    possible
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn page(sent_ms: u64, running: u32) -> Page {
-        let body =
-            format!("llamacpp:requests_processing {running}\nllamacpp:requests_deferred 0\n");
-        Page {
-            sent_unix_ns: sent_ms * 1_000_000,
-            body: body.into_bytes(),
-        }
-    }
-
-    fn running(pages: &[Page], intended_ms: u64) -> Vec<Option<f64>> {
-        candidates(pages, intended_ms * 1_000_000)
-            .into_iter()
-            .map(|page| page.and_then(|page| page.value("llamacpp:requests_processing")))
-            .collect()
-    }
-
-    #[test]
-    fn only_a_page_still_on_its_way_leaves_a_choice() {
-        let pages = [page(1_000, 1), page(1_500, 2), page(2_000, 3)];
-        assert_eq!(running(&pages, 900), [None]);
-        assert_eq!(running(&pages, 1_010), [Some(1.0), None]);
-        assert_eq!(running(&pages, 1_400), [Some(1.0)]);
-        assert_eq!(running(&pages, 1_520), [Some(2.0), Some(1.0)]);
-        assert_eq!(running(&pages, 1_600), [Some(2.0)]);
-        assert_eq!(running(&pages, 3_400), [Some(3.0)]);
-        assert_eq!(running(&pages, 4_000), [None]);
-    }
 
     #[test]
     fn the_p95_of_300_values_is_the_285th() {

@@ -262,7 +262,7 @@ mod tests {
     use opentelemetry_proto::tonic::trace::v1::{ResourceSpans, ScopeSpans, Span};
     use prost::Message;
 
-    use super::super::proxy::RecordingProxy;
+    use super::super::proxy::{METRICS, RecordingProxy};
     use super::*;
     use crate::program::scratch;
 
@@ -293,10 +293,10 @@ mod tests {
         let through = llama
             .program
             .until("page through the proxy", SOON, async || {
-                get(&proxy.metrics_url()).await
+                get(&proxy.url(METRICS)).await
             })
             .await;
-        let pages = proxy.pages();
+        let pages = proxy.pages(METRICS);
         assert_eq!(pages.len(), 1);
         assert_eq!(pages[0].body, through.as_bytes());
         assert_eq!(pages[0].value("llamacpp:tokens_predicted_total"), Some(8.0));

@@ -52,7 +52,7 @@ pub(super) fn pages(start: f64) -> Vec<Vec<u8>> {
 
 /// Four streams of one server: pooled connections, new ones, a slow one, a slow one more.
 fn probes() -> Config {
-    let mut config = config(Arrivals::Poisson { rate: 0.4 }, WhenFull::Refuse, 8);
+    let mut config = config(Arrivals::Poisson { rate: 0.25 }, WhenFull::Refuse, 8);
     "pooled".clone_into(&mut config.probes[0].name);
     let limit = |at_most, objective| SloLimit {
         at_most,
@@ -68,7 +68,7 @@ fn probes() -> Config {
         probe.phases[0].arrivals = Arrivals::Poisson { rate };
         probe
     };
-    let (mut new, slow) = (like("new", 0.4), like(FORGOTTEN, 0.02));
+    let (mut new, slow) = (like("new", 0.25), like(FORGOTTEN, 0.02));
     new.connection = ConnectionPolicy::New;
     config.probes.extend([new, slow]);
     config
@@ -227,6 +227,7 @@ fn context() -> Vec<Gauge> {
             .collect(),
         value,
     };
+    let counted = [("source", "energy_counter")];
     let mut gauges = vec![
         of(&catalog::SERVER_SWAPPED, &[], 0.0),
         of(&catalog::SERVER_KV_USAGE_MAX, &[], 0.5),
@@ -234,6 +235,7 @@ fn context() -> Vec<Gauge> {
         of(&catalog::SERVER_PREFIX_HIT, &[], 0.3),
         of(&catalog::SERVER_OUTSIDE, &[], 0.004),
         of(&catalog::SERVER_OUTSIDE_ERROR, &[], 0.001),
+        of(&catalog::MARK_TIME, &[("kind", "version")], 1.79e9),
         of(
             &catalog::TARGET_STATE,
             &[("endpoint", "http://sim"), ("state", "serving")],
@@ -243,6 +245,8 @@ fn context() -> Vec<Gauge> {
         of(&catalog::SERVER_TOKENS, &[("type", "input")], 900.0),
         of(&catalog::SERVER_TOKENS, &[("type", "output")], 400.0),
         of(&catalog::GPU_IMBALANCE, &[("of", "utilization")], 0.1),
+        of(&catalog::GPU_ENERGY_PER_TOKEN, &counted, 2.25),
+        of(&catalog::GPU_ENERGY_PER_REQUEST, &counted, 450.0),
     ];
     let latencies = [
         ("ttft", 0.1),

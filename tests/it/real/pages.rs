@@ -11,7 +11,7 @@ use tokencanary::scrape::Lines;
 use super::components::component;
 use super::prometheus::told_of;
 
-const SCRIPT: &str = concat!(
+pub(super) const SCRIPT: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
     "/tests/components/parse_text_page.py"
 );

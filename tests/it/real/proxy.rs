@@ -1,5 +1,7 @@
-//! A proxy in front of a metrics page that keeps every page it hands out, with the moment at
-//! which it was complete. What the canary says of a page can then be held against its bytes.
+//! A proxy in front of metrics pages that keeps every page it hands out, with the moment at which
+//! it was complete. What the canary says of a page can then be held against its bytes.
+//!
+//! One path may hand out several pages as one, as a Prometheus would that others read.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -9,12 +11,27 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
+/// Where the one page is of a proxy that has one.
+pub(super) const METRICS: &str = "/metrics";
 /// Longest request head taken.
 const HEAD_LIMIT: usize = 16 * 1024;
+
+/// What is behind one path.
+#[derive(Debug, Clone)]
+pub(super) struct Route {
+    /// The path.
+    pub(super) path: &'static str,
+    /// The pages that are handed out below it, one after the other.
+    pub(super) upstream: Vec<String>,
+    /// What they want to be asked with.
+    pub(super) bearer: Option<&'static str>,
+}
 
 /// One page as it was sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Page {
+    /// The path it was asked for by.
+    pub(super) path: &'static str,
     /// Just before its last byte was handed to the socket, nanoseconds since the Unix epoch: no
     /// reader can have had the page earlier.
     pub(super) sent_unix_ns: u64,
@@ -40,20 +57,30 @@ pub(super) struct RecordingProxy {
 }
 
 impl RecordingProxy {
-    /// Forwards to `upstream`, a URL without a path.
+    /// Forwards to the page of `upstream`, a URL without a path.
     pub(super) async fn start(upstream: &str) -> Self {
+        let route = Route {
+            path: METRICS,
+            upstream: vec![format!("{upstream}{METRICS}")],
+            bearer: None,
+        };
+        Self::start_with(vec![route]).await
+    }
+
+    /// Forwards as `routes` say.
+    pub(super) async fn start_with(routes: Vec<Route>) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
             .await
             .expect("loopback has free ports");
         let address = listener.local_addr().expect("it is bound");
         let pages = Arc::new(Mutex::new(Vec::new()));
         let kept = Arc::clone(&pages);
-        let upstream = format!("{upstream}/metrics");
+        let routes: Arc<[Route]> = routes.into();
         let server = tokio::spawn(async move {
             // Connections end with this task, which owns them.
             let mut connections = tokio::task::JoinSet::new();
             while let Ok((stream, _)) = listener.accept().await {
-                connections.spawn(serve(stream, upstream.clone(), Arc::clone(&kept)));
+                connections.spawn(serve(stream, Arc::clone(&routes), Arc::clone(&kept)));
             }
         });
         Self {
@@ -63,17 +90,22 @@ impl RecordingProxy {
         }
     }
 
-    /// Where the page is, seen through the proxy.
-    pub(super) fn metrics_url(&self) -> String {
-        format!("http://{}/metrics", self.address)
+    /// Where the page at `path` is, seen through the proxy.
+    pub(super) fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.address)
     }
 
-    /// The pages sent so far, oldest first.
-    pub(super) fn pages(&self) -> Vec<Page> {
-        self.pages
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+    /// The pages sent so far by `path`, oldest first.
+    pub(super) fn pages(&self, path: &str) -> Vec<Page> {
+        let pages = self.pages.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut pages: Vec<Page> = pages
+            .iter()
+            .filter(|one| one.path == path)
+            .cloned()
+            .collect();
+        // Two connections may end their pages in another order than they keep them.
+        pages.sort_by_key(|page| page.sent_unix_ns);
+        pages
     }
 }
 
@@ -86,24 +118,20 @@ impl Drop for RecordingProxy {
 /// Answers the requests of one connection until it is closed.
 async fn serve(
     mut stream: TcpStream,
-    upstream: String,
+    routes: Arc<[Route]>,
     pages: Arc<Mutex<Vec<Page>>>,
 ) -> io::Result<()> {
     let client = crate::program::http_client()
         .build()
         .expect("the options are fixed");
     stream.set_nodelay(true)?;
-    while read_head(&mut stream).await? {
-        let fetched = async {
-            client
-                .get(&upstream)
-                .send()
-                .await?
-                .error_for_status()?
-                .bytes()
-                .await
+    while let Some(asked) = read_head(&mut stream).await? {
+        let route = routes.iter().find(|route| route.path == asked);
+        let fetched = match route {
+            Some(route) => fetch(&client, route).await.map(|body| (route.path, body)),
+            None => None,
         };
-        let Ok(body) = fetched.await else {
+        let Some((path, body)) = fetched else {
             stream
                 .write_all(b"HTTP/1.1 502 Bad Gateway\r\ncontent-length: 0\r\n\r\n")
                 .await?;
@@ -117,8 +145,9 @@ async fn serve(
         let (last, most) = whole.split_last().expect("a head is not empty");
         stream.write_all(most).await?;
         let page = Page {
+            path,
             sent_unix_ns: unix_ns(),
-            body: body.to_vec(),
+            body,
         };
         pages
             .lock()
@@ -129,15 +158,31 @@ async fn serve(
     Ok(())
 }
 
-/// Reads one request without a body; `false` at the end of the connection.
-async fn read_head(stream: &mut TcpStream) -> io::Result<bool> {
+/// All pages of `route` as one; `None` if one of them was not had.
+async fn fetch(client: &reqwest::Client, route: &Route) -> Option<Vec<u8>> {
+    let mut whole = Vec::new();
+    for url in &route.upstream {
+        let request = client.get(url);
+        let request = match route.bearer {
+            Some(key) => request.bearer_auth(key),
+            None => request,
+        };
+        let answer = request.send().await.ok()?.error_for_status().ok()?;
+        whole.extend_from_slice(&answer.bytes().await.ok()?);
+    }
+    Some(whole)
+}
+
+/// Reads one request without a body; its path, or nothing at the end of the connection.
+async fn read_head(stream: &mut TcpStream) -> io::Result<Option<String>> {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
         if head.len() > HEAD_LIMIT || stream.read_buf(&mut head).await? == 0 {
-            return Ok(false);
+            return Ok(None);
         }
     }
-    Ok(true)
+    let head = String::from_utf8_lossy(&head);
+    Ok(head.split(' ').nth(1).map(str::to_owned))
 }
 
 /// Wall time, since it is compared with the wall times in records.

@@ -1,6 +1,8 @@
 //! NVIDIA Dynamo: its front end before its mocker, an engine that invents tokens.
 
+use std::collections::BTreeMap;
 use std::fs;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -13,7 +15,10 @@ use super::super::asking::{
 };
 use super::super::components::component;
 use super::super::joined::trace;
-use crate::program::{Program, free_address, get, scratch};
+use super::super::proxy::{RecordingProxy, Route};
+use super::super::states::{Gauges, Held, Read, Sample, assert_held, parsed, told, values};
+use super::super::watched::{Load, Watched, watch};
+use crate::program::{Program, free_address, get, scratch, tell};
 use crate::receiver::Receiver;
 
 /// Both are Python programs that import a lot.
@@ -22,19 +27,28 @@ const MODEL: &str = "mocker";
 /// More than the 8192 tokens of the model.
 const TOO_MANY: usize = 20_000;
 
+/// Data-parallel ranks of the worker.
+const RANKS: usize = 2;
+/// Records of each target.
+const RECORDS: usize = 100;
+
 struct Dynamo {
-    _mocker: Program,
+    mocker: Program,
     frontend: Program,
     url: String,
 }
 
 impl Dynamo {
     async fn start(folder: &Path) -> Self {
-        Self::start_with(folder, &[]).await
+        Self::start_with(folder, &[], |_| ()).await
     }
 
-    /// With further variables of the environment for both.
-    async fn start_with(folder: &Path, environment: &[(&str, &str)]) -> Self {
+    /// With further variables of the environment for both, and what else the mocker is told.
+    async fn start_with(
+        folder: &Path,
+        environment: &[(&str, &str)],
+        more: impl FnOnce(&mut Command),
+    ) -> Self {
         let python = format!("{}/python", component("TOKENCANARY_DYNAMO"));
         let address = free_address();
         let port = address.port().to_string();
@@ -62,6 +76,7 @@ impl Dynamo {
         let mut command = program("dynamo.mocker");
         command.args(["--model-path", &component("TOKENCANARY_TINY_MODEL")]);
         command.args(["--model-name", MODEL, "--max-model-len", "8192"]);
+        more(&mut command);
         let mut mocker = Program::start("mocker", folder, &mut command);
         let mut command = program("dynamo.frontend");
         command.args(["--http-host", "127.0.0.1", "--http-port", &port]);
@@ -78,7 +93,7 @@ impl Dynamo {
         };
         frontend.until("model", START, served).await;
         Self {
-            _mocker: mocker,
+            mocker,
             frontend,
             url,
         }
@@ -154,7 +169,7 @@ async fn the_spans_of_the_server_hang_below_ours() {
         ("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf"),
         ("OTEL_EXPORTER_OTLP_ENDPOINT", &*collector),
     ];
-    let mut dynamo = Dynamo::start_with(&folder, &environment).await;
+    let mut dynamo = Dynamo::start_with(&folder, &environment, |_| ()).await;
     let target = format!("url: '{}', model: {MODEL}", dynamo.url);
     let traced = trace(&folder, (&target, &[]), (&receiver, &collector)).await;
     traced
@@ -164,4 +179,156 @@ async fn the_spans_of_the_server_hang_below_ours() {
             Some(("dynamo.mocker", "handle_payload")),
         )
         .await;
+}
+
+/// What the front end says of the model that is asked for, once it was.
+fn of_frontend(samples: &[Sample]) -> Gauges {
+    let is_ours =
+        |labels: &BTreeMap<String, String>| labels.get("model").is_some_and(|model| model == MODEL);
+    let known = [
+        ("running", "dynamo_frontend_active_requests"),
+        ("waiting", "dynamo_frontend_queued_requests"),
+    ];
+    let known = known.into_iter().filter_map(|(gauge, name)| {
+        let found = values(samples, name, is_ours);
+        Some((gauge, found.into_iter().reduce(|one, more| one + more)?))
+    });
+    known.collect()
+}
+
+/// What its engines say, whatever else is on the page: all ranks together. A rank has no rows before
+/// its first request; until one has, there is what the worker itself says.
+fn of_engines(samples: &[Sample]) -> Gauges {
+    let of = |name: &str| values(samples, name, |_| true);
+    let usage = of("vllm:kv_cache_usage_perc");
+    if usage.is_empty() {
+        let name = "dynamo_component_inflight_requests";
+        let running = values(samples, name, |labels| {
+            let endpoint = labels.get("dynamo_endpoint");
+            endpoint.is_some_and(|endpoint| endpoint == "generate")
+        });
+        return Gauges::from([("running", running.iter().sum())]);
+    }
+    let ranks = f64::from(u32::try_from(usage.len()).expect("few"));
+    Gauges::from([
+        ("running", of("vllm:num_requests_running").iter().sum()),
+        ("waiting", of("vllm:num_requests_waiting").iter().sum()),
+        ("kv_usage", usage.iter().sum::<f64>() / ranks),
+    ])
+}
+
+/// The page of the front end, that of its worker, and both as one page. The last is the engines':
+/// what the front end counts of the same requests is not added to it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn states_are_on_the_pages_and_no_request_counts_twice() {
+    let folder = scratch("dynamo_pages");
+    let (dynamo, worker) = with_ranks(&folder).await;
+    let pages = [format!("{}/metrics", dynamo.url), worker];
+    let route = |path, upstream: &[String]| Route {
+        path,
+        upstream: upstream.to_vec(),
+        bearer: None,
+    };
+    let routes = vec![
+        route("/frontend", &pages[..1]),
+        route("/worker", &pages[1..]),
+        route("/both", &pages),
+    ];
+    let proxy = RecordingProxy::start_with(routes).await;
+    let targets = ["frontend", "worker", "both"].map(|name| {
+        let page = proxy.url(&format!("/{name}"));
+        let keys = format!(
+            "url: '{}', model: {MODEL}, server_metrics: '{page}'",
+            dynamo.url
+        );
+        (name, keys)
+    });
+    let load = Load {
+        rate: 2.5,
+        output_tokens: 60,
+        records: RECORDS,
+    };
+    let watched = watch(&folder, (&targets, &[]), &load).await;
+    let python = format!("{}/python", component("TOKENCANARY_DYNAMO"));
+    let read: [(&str, &str, Read); 3] = [
+        ("frontend", "dynamo_frontend", of_frontend),
+        ("worker", "vllm", of_engines),
+        ("both", "vllm", of_engines),
+    ];
+    for (name, engine, read) in read {
+        assert_eq!(watched.said[name]["engine"], engine);
+        let pages = proxy.pages(&format!("/{name}"));
+        let samples = parsed(&python, &pages);
+        let pages = told(&pages, &samples, read);
+        let least = Held {
+            states: RECORDS * 2,
+            telling: 30,
+        };
+        assert_held(name, (&watched.records[name], &pages), &least);
+        if name == "both" {
+            let newest = samples.last().expect("pages were read");
+            let rows = values(newest, "vllm:num_requests_running", |_| true);
+            assert_eq!(rows.len(), RANKS, "each rank has a row");
+            assert_told_apart(&samples);
+        }
+    }
+    assert_counted_once(&watched);
+}
+
+/// A free loopback address whose port is below 32768, which is the most that a worker takes; the
+/// system gives none of these by itself.
+fn low_address() -> SocketAddr {
+    let drawn = std::iter::repeat_with(|| (Ipv4Addr::LOCALHOST, free_address().port() / 2));
+    let mut free = drawn.filter(|address| TcpListener::bind(address).is_ok());
+    SocketAddr::from(free.next().expect("some port is free"))
+}
+
+/// One with a worker of two ranks, in which two requests each have room; and the page of the worker.
+async fn with_ranks(folder: &Path) -> (Dynamo, String) {
+    let worker = low_address();
+    let more = |command: &mut Command| {
+        command.env("DYN_SYSTEM_PORT", worker.port().to_string());
+        command.args(["--max-num-seqs", "2"]);
+        command.args(["--data-parallel-size", &RANKS.to_string()]);
+    };
+    let mut dynamo = Dynamo::start_with(folder, &[], more).await;
+    let page = format!("http://{worker}/metrics");
+    dynamo
+        .mocker
+        .until("page of the worker", START, async || get(&page).await)
+        .await;
+    (dynamo, page)
+}
+
+/// Pages on which the front end's requests, added to the engines', would be another number.
+fn assert_told_apart(samples: &[Vec<Sample>]) {
+    let running = |page: &Vec<Sample>| of_frontend(page).get("running").copied();
+    let is_busy = |page: &&Vec<Sample>| running(page) > Some(0.0);
+    let busy = samples.iter().filter(is_busy).count();
+    assert!(busy >= 20, "only {busy} of {} pages", samples.len());
+    tell(&format!(
+        "{busy} of {} pages of both have requests at the front end, too",
+        samples.len()
+    ));
+}
+
+/// All three pages are of the same requests: added up they would be twice as many.
+fn assert_counted_once(watched: &Watched) {
+    let answered = |name: &str| {
+        let minute = &watched.said[name]["last_minute"];
+        assert_eq!(minute["suspect"]["doubled_counts"], Value::Null, "{minute}");
+        let count = &minute["latencies"]["ttft"]["n"];
+        count
+            .as_f64()
+            .unwrap_or_else(|| panic!("no first tokens: {minute}"))
+    };
+    let [frontend, worker, both] = ["frontend", "worker", "both"].map(answered);
+    tell(&format!(
+        "first tokens in the last minute: {frontend} at the front end, {worker} at the worker, {both} on the page of both"
+    ));
+    assert!(worker > 50.0, "{worker}");
+    for other in [frontend, both] {
+        // Each page is read at moments of its own.
+        assert!((other / worker - 1.0).abs() < 0.2, "{other}, {worker}");
+    }
 }

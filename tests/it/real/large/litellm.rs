@@ -13,6 +13,9 @@ use super::super::asking::{
 };
 use super::super::components::{LlamaServer, component};
 use super::super::joined::trace;
+use super::super::proxy::{RecordingProxy, Route};
+use super::super::states::{Gauges, Held, Sample, assert_held, parsed, told, values};
+use super::super::watched::{Load, watch};
 use crate::program::{Program, free_address, get, scratch};
 use crate::receiver::Receiver;
 
@@ -22,8 +25,14 @@ const KEY: &str = "sk-canary";
 /// More than the 1024 tokens of a slot of the server behind it.
 const TOO_MANY: usize = 3000;
 
+/// Fewer than the hundred chunks that may be alike: a model without a mind repeats itself, and then
+/// the proxy ends the stream with an error.
+const OUTPUT_TOKENS: u32 = 90;
+/// Records of each target.
+const RECORDS: usize = 80;
+
 struct LiteLlm {
-    _llama: LlamaServer,
+    llama: LlamaServer,
     proxy: Program,
     url: String,
 }
@@ -67,11 +76,7 @@ impl LiteLlm {
                 get(&alive).await
             })
             .await;
-        Self {
-            _llama: llama,
-            proxy,
-            url,
-        }
+        Self { llama, proxy, url }
     }
 }
 
@@ -147,4 +152,67 @@ async fn its_spans_hang_below_ours() {
     let head = ("litellm", "Received Proxy Server Request");
     let deeper = Some(("litellm", "litellm_request"));
     traced.assert_joined(&mut litellm.proxy, head, deeper).await;
+}
+
+/// What llama.cpp says of itself.
+fn of_llama(samples: &[Sample]) -> Gauges {
+    let of = |name: &str| values(samples, name, |_| true).into_iter().sum();
+    Gauges::from([
+        ("running", of("llamacpp:requests_processing")),
+        ("waiting", of("llamacpp:requests_deferred")),
+    ])
+}
+
+/// Its own page says nothing of queues, which is told as nothing; what the server behind it says
+/// is of that server's page, also through this gateway.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn states_are_on_the_page_that_is_read() {
+    let folder = scratch("litellm_pages");
+    let more = "litellm_settings: { callbacks: [prometheus] }\n";
+    let litellm = LiteLlm::start_with(&folder, (more, &[])).await;
+    let route = |path, upstream, bearer| Route {
+        path,
+        upstream: vec![upstream],
+        bearer,
+    };
+    let routes = vec![
+        // It sends whoever asks for /metrics there.
+        route("/gateway", format!("{}/metrics/", litellm.url), Some(KEY)),
+        route("/behind", format!("{}/metrics", litellm.llama.url), None),
+    ];
+    let proxy = RecordingProxy::start_with(routes).await;
+    let targets = ["gateway", "behind"].map(|name| {
+        let page = proxy.url(&format!("/{name}"));
+        let keys = format!(
+            "url: '{}', model: tiny, api_key: {{ env: LITELLM_KEY }}, server_metrics: '{page}'",
+            litellm.url
+        );
+        (name, keys)
+    });
+    let load = Load {
+        rate: 2.5,
+        output_tokens: OUTPUT_TOKENS,
+        records: RECORDS,
+    };
+    let watched = watch(&folder, (&targets, &[("LITELLM_KEY", KEY)]), &load).await;
+    let python = format!("{}/python", component("TOKENCANARY_LITELLM"));
+    for (name, engine) in [("gateway", "litellm"), ("behind", "llama_cpp")] {
+        let said = &watched.said[name];
+        assert_eq!(said["engine"], engine);
+        let pages = proxy.pages(&format!("/{name}"));
+        let samples = parsed(&python, &pages);
+        // It has a gauge of requests in flight, but counts the reading of the page as one, too.
+        let nothing = |_: &[Sample]| Gauges::new();
+        let (pages, telling) = match name {
+            "gateway" => (told(&pages, &samples, nothing), 0),
+            _ => (told(&pages, &samples, of_llama), 30),
+        };
+        let least = Held {
+            states: RECORDS * 2,
+            telling,
+        };
+        assert_held(name, (&watched.records[name], &pages), &least);
+        let tokens = &said["last_minute"]["per_second"]["generation_tokens"];
+        assert!(tokens.as_f64() > Some(0.0), "{said}");
+    }
 }

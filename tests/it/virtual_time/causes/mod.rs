@@ -21,9 +21,9 @@ use tokencanary::scrape::{read_gpus, read_node, read_page};
 use tokencanary::simulator::{Hardware, Simulator, SimulatorConfig};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::mpsc;
-use tokio::time::{interval, sleep};
+use tokio::time::{advance, interval, sleep};
 
-use self::scenes::{Scene, around, inside};
+use self::scenes::{Scene, Stalls, around, inside};
 use super::Pipes;
 use crate::program::tell;
 
@@ -105,6 +105,15 @@ async fn scrape((simulator, anchor): (Simulator, TimeAnchor), (scrapes, gpus, no
     }
 }
 
+/// Lets nothing run for a while, again and again, once all has been well for long enough.
+async fn stand_still(Stalls { apart, lasts }: Stalls) {
+    sleep(WELL).await;
+    loop {
+        sleep(apart).await;
+        advance(lasts).await;
+    }
+}
+
 /// What was found at the end of `scene`.
 async fn play(scene: &Scene, seed: u64) -> Vec<Diagnosis> {
     let mut config = from_text(&scene.config, Format::Yaml, "scene").expect("good");
@@ -146,12 +155,16 @@ async fn play(scene: &Scene, seed: u64) -> Vec<Diagnosis> {
         (simulator, anchor),
         (app.scrapes(), app.gpu_samples(), app.node_samples()),
     ));
+    let standing = scene.stalls.map(|stalls| tokio::spawn(stand_still(stalls)));
     // A little more: the last look is every ten seconds.
     Box::pin(app.run(sleep(WELL + FOUND + Duration::from_millis(700))))
         .await
         .expect("no task dies");
     scraping.abort();
     engine.abort();
+    if let Some(standing) = standing {
+        standing.abort();
+    }
     let watch = watch.lock().unwrap_or_else(PoisonError::into_inner);
     let look = watch.looks().next().flatten().expect("it looked");
     look.finding.causes.clone()

@@ -19,6 +19,16 @@ pub(super) struct Scene {
     always: Vec<FaultKind>,
     /// What begins when the healthy time is over.
     then: Vec<FaultKind>,
+    /// Then nothing of this machine runs now and then.
+    pub(super) stalls: Option<Stalls>,
+}
+
+/// A machine that is set aside again and again, with all that runs on it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Stalls {
+    /// From the end of one to the beginning of the next.
+    pub(super) apart: Duration,
+    pub(super) lasts: Duration,
 }
 
 /// A probe of the simulated server: when it asks, what, and what else is said of it.
@@ -92,6 +102,7 @@ impl Scene {
             profile: Profile::demo(),
             always: Vec::new(),
             then: vec![then],
+            stalls: None,
         }
     }
 
@@ -120,6 +131,11 @@ impl Scene {
 
     fn always(mut self, kind: FaultKind) -> Self {
         self.always.push(kind);
+        self
+    }
+
+    fn stalls(mut self, apart: Duration, lasts: Duration) -> Self {
+        self.stalls = Some(Stalls { apart, lasts });
         self
     }
 
@@ -200,6 +216,7 @@ pub(super) fn inside() -> Vec<Scene> {
 pub(super) fn around() -> Vec<Scene> {
     let ms = Duration::from_millis;
     let users = load(3.0, 200, 60);
+    let none = FaultKind::SlowPrefill { factor: 1.0 };
     vec![
         Scene::of(Cause::GpuThrottled, FaultKind::Throttle { factor: 1.6 }).always(users.clone()),
         Scene::near("a little throttled", FaultKind::Throttle { factor: 1.03 })
@@ -241,5 +258,9 @@ pub(super) fn around() -> Vec<Scene> {
             FaultKind::FrontendLimit { requests: 50 },
         )
         .probe(&BUSY),
+        // A fifth of the time.
+        Scene::of(Cause::OwnClient, none.clone()).stalls(ms(600), ms(150)),
+        Scene::near("a machine of short breath", none.clone()).stalls(ms(200), ms(4)),
+        Scene::near("a machine that rarely stands", none).stalls(ms(20_000), ms(150)),
     ]
 }
