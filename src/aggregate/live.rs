@@ -69,14 +69,6 @@ impl StreamLive {
         }
     }
 
-    fn window(&mut self, observed: &Observed) {
-        if observed.record.is_measured() {
-            for windows in &mut self.windows {
-                windows.observe(observed);
-            }
-        }
-    }
-
     /// The stream.
     #[must_use]
     pub fn stream(&self) -> &Arc<Stream> {
@@ -233,7 +225,11 @@ impl Live {
         if is_paged && let Some(server) = self.servers.get_mut(of.target_index) {
             server.own(&observed.record);
         }
-        stream.window(&observed);
+        if observed.record.is_measured() {
+            for windows in &mut stream.windows {
+                windows.observe(&observed);
+            }
+        }
         if self.last.len() == LAST_REQUESTS {
             self.last.pop_front();
         }
@@ -246,7 +242,11 @@ impl Live {
         if let Some(stream) = self.streams.get_mut(id) {
             let stall = stream.rules.stall;
             stream.totals.count(&observed.record, stall, span);
-            stream.window(observed);
+            if observed.record.is_measured() {
+                for windows in &mut stream.windows {
+                    windows.observe_late(observed);
+                }
+            }
         }
     }
 

@@ -239,6 +239,20 @@ impl Windows {
         self.open[at].observe(observed, &self.slo);
     }
 
+    /// The same for a record of which it was not known before that it counts: a window that was
+    /// closed meanwhile takes it too, and says that it was not complete.
+    pub fn observe_late(&mut self, observed: &Observed) {
+        let start = self.start_of(observed.record.timeline.intended);
+        if start + self.span > self.closed_until {
+            self.observe(observed);
+            return;
+        }
+        self.mark_incomplete(start);
+        if let Ok(at) = self.closed.binary_search_by_key(&start, Window::start) {
+            self.closed[at].observe(observed, &self.slo);
+        }
+    }
+
     /// Closes what can be closed: every arrival intended before `settled` has been observed,
     /// and it is `now`.
     pub fn settle(&mut self, settled: MonoTime, now: MonoTime) {

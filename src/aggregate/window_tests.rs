@@ -190,3 +190,19 @@ proptest! {
         prop_assert_eq!(u64::try_from(marked), Ok(windows.incomplete()));
     }
 }
+
+#[test]
+fn a_record_of_which_it_was_not_known_that_it_counts_is_added_to_what_has_closed() {
+    let stream = stream(0);
+    let mut windows = windows();
+    windows.observe(&ok(&stream, 1_000, &[100]));
+    windows.settle(ms(60_000), ms(60_000));
+    // One window has a record, the next ones have none, the last is open.
+    for due in [2_000, 31_000, 61_000] {
+        windows.observe_late(&failed(&stream, due, Outcome::Connect, None));
+    }
+    assert_eq!(closed(&windows), [(0, 2), (30, 1)]);
+    assert_eq!(windows.open(), 1);
+    assert!(windows.closed().all(super::Window::is_incomplete));
+    assert_eq!(windows.recent(Duration::from_mins(1)).failures(), 2);
+}

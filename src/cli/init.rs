@@ -11,7 +11,7 @@ use super::plan::sentences;
 use super::{Exit, print, say};
 use crate::app::{DiscoverError, Survey, SurveyError, UnusableTarget, tcp};
 use crate::clock::TimeAnchor;
-use crate::config::{self, BaseUrl, Diagnostic, Diagnostics, Format, Scheme};
+use crate::config::{self, BaseUrl, Config, Diagnostic, Diagnostics, Format, Scheme, Secret};
 use crate::measurement::{Api, Outcome, RequestRecord};
 use crate::report::{Draft, KeyFrom, Manner, Pace, canary_file, hint};
 
@@ -28,6 +28,8 @@ const ENDS: [&str; 8] = [
 ];
 /// Longest name of a target.
 const LONGEST_NAME: usize = 64;
+/// A shorter key may stand in any text by chance.
+const LEAST_KEY: usize = 6;
 
 /// Arguments of `init`.
 #[derive(Debug, clap::Args)]
@@ -87,6 +89,12 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     };
     let text = canary_file(&draft);
     match config::from_text_in(&text, (Format::Yaml, "canary.yaml"), config::environment()) {
+        Ok(config) if gives_key_back(&config, &text) => {
+            say(&format!(
+                "{url}: a name that the server gave has the API key in it; nothing is written\n  wanted: a server that keeps it to itself, or another one's name by `--model`"
+            ));
+            return Ok(Exit::Failed);
+        }
         Ok(config) => draft.plan = sentences(&config),
         Err(diagnostics) => {
             say(&by_flag(&diagnostics));
@@ -142,6 +150,12 @@ impl Args {
             environment: config::environment().collect(),
         }
     }
+}
+
+/// Whether the key that was sent stands in `text`: only where it is may be said there.
+fn gives_key_back(config: &Config, text: &str) -> bool {
+    let key = config.targets[0].api_key.as_ref().map(Secret::reveal);
+    key.is_some_and(|key| key.len() >= LEAST_KEY && text.contains(key))
 }
 
 /// A name for the target: its host, or `local` for what is on this machine.
@@ -219,19 +233,26 @@ impl<'a> Place<'a> {
         if self.is_stdout() {
             return print(text.trim_end()).map(Ok);
         }
+        // What is there stays there until the new file is whole.
+        let new = self
+            .path
+            .with_extension(format!("new-{}", std::process::id()));
+        let path: &Path = if self.force { &new } else { self.path };
         let mut options = OpenOptions::new();
-        options.write(true);
-        if self.force {
-            options.create(true).truncate(true);
-        } else {
-            options.create_new(true);
-        }
-        let written = options.open(self.path).and_then(|mut file| {
+        options.write(true).create_new(true);
+        let written = options.open(path).and_then(|mut file| {
             file.write_all(text.as_bytes())
                 .and_then(|()| file.sync_all())
+                .and_then(|()| {
+                    if self.force {
+                        std::fs::rename(path, self.path)
+                    } else {
+                        Ok(())
+                    }
+                })
                 .inspect_err(|_| {
                     // Half a file is none; if it stays, the message says that something is wrong.
-                    drop(std::fs::remove_file(self.path));
+                    drop(std::fs::remove_file(path));
                 })
         });
         Ok(written.map_err(|error| self.refusal(&error.to_string(), "a file that can be written")))
@@ -469,6 +490,29 @@ mod tests {
             "b: 2\n"
         );
         assert_eq!(Place::of(Path::new("-"), false).check(), Ok(()));
+    }
+
+    #[test]
+    fn a_key_that_is_given_back_is_seen() {
+        let text = |model: &str| {
+            format!(
+                "targets: [{{ name: a, url: 'http://h', model: '{model}', api_key: {{ env: K }} }}]
+probes:
+- name: p
+  targets: [a]
+  arrivals: {{ process: constant, rate: 1/s }}
+  workload: {{ synthetic: {{ input_tokens: 8, output_tokens: 4 }} }}
+"
+            )
+        };
+        let environment = [("K".to_owned(), "sk-SECRET123".to_owned())];
+        for (model, is_given_back) in [("m", false), ("leak-sk-SECRET123-x", true)] {
+            let text = text(model);
+            let place = (Format::Yaml, "canary.yaml");
+            let config = config::from_text_in(&text, place, environment.clone().into_iter());
+            let config = config.expect("it is whole");
+            assert_eq!(gives_key_back(&config, &text), is_given_back);
+        }
     }
 
     #[test]

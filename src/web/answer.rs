@@ -57,7 +57,7 @@ pub(super) async fn wrong_method(method: Method, uri: Uri) -> Response {
     problem(
         StatusCode::METHOD_NOT_ALLOWED,
         format!("`{}` does not take `{method}`", uri.path()),
-        "`GET`".to_owned(),
+        "`GET`, or `POST` at `/api/v1/marks`".to_owned(),
     )
 }
 

@@ -10,12 +10,12 @@ use serde::{Deserialize, Serialize};
 use super::answer::problem;
 use super::surface::SurfaceState;
 use crate::aggregate::Live;
-use crate::measurement::{LONGEST_MARK, Mark, MarkKind};
+use crate::measurement::{LONGEST_MARK, Mark, MarkKind, plain};
 
 /// Longest body.
 pub(super) const MOST_BYTES: usize = 8 * 1024;
 /// A mark may lie so far ahead: clocks differ.
-const AHEAD_MS: u64 = 24 * 60 * 60 * 1_000;
+const AHEAD_MS: u64 = 5 * 60 * 1_000;
 const NANOS: u64 = 1_000_000;
 
 const WANTED: &str = "a JSON object with `text`, and if you like `target` and `at_unix_ms`, as in `{\"text\": \"qwen 2.1\", \"target\": \"qwen\"}`";
@@ -93,10 +93,13 @@ fn is_json(headers: &HeaderMap) -> bool {
 
 /// The mark in `body`, or what was wrong and what was wanted.
 fn read(body: &[u8], live: &Live, now_ms: u64) -> Result<Mark, (String, String)> {
+    if body.trim_ascii_start().first() != Some(&b'{') {
+        return Err(("the body is no JSON object".to_owned(), WANTED.to_owned()));
+    }
     let posted: Posted =
         serde_json::from_slice(body).map_err(|error| (error.to_string(), WANTED.to_owned()))?;
     let length = posted.text.chars().count();
-    if posted.text.trim().is_empty() || length > LONGEST_MARK {
+    if plain(&posted.text).trim().is_empty() || length > LONGEST_MARK {
         let message = format!("`text` has {length} characters");
         return Err((message, format!("from 1 to {LONGEST_MARK}, not all spaces")));
     }
@@ -116,7 +119,7 @@ fn read(body: &[u8], live: &Live, now_ms: u64) -> Result<Mark, (String, String)>
         let message = format!("`at_unix_ms` is {at_ms}, and now is {now_ms}");
         return Err((
             message,
-            "milliseconds since 1970, at most a day ahead".to_owned(),
+            "milliseconds since 1970, at most five minutes ahead".to_owned(),
         ));
     }
     let kind = (MarkKind::Posted, &*posted.text);

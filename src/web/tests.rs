@@ -255,7 +255,8 @@ async fn an_unknown_path_or_method_gets_json() {
     let lines = "POST /metrics HTTP/1.1";
     let answer = send(state(live(), true), Exposure::Loopback, lines).await;
     assert_eq!(answer.status, 405);
-    assert_eq!(answer.json()["error"]["wanted"], "`GET`");
+    let wanted = "`GET`, or `POST` at `/api/v1/marks`";
+    assert_eq!(answer.json()["error"]["wanted"], wanted);
 }
 
 #[tokio::test]

@@ -11,11 +11,13 @@ use std::time::Duration;
 use crate::aggregate::server::JITTER;
 use crate::clock::MonoTime;
 use crate::measurement::server::CounterRole;
-use crate::measurement::{Counts, Outcome, RequestRecord, Sample, TargetState};
+use crate::measurement::{Counts, Outcome, RefusedReason, RequestRecord, Sample, TargetState};
 
 /// Failures in a row after which a target is down.
 const DOWN_AFTER: u32 = 3;
 
+/// Streams that break off for so long are no stop of a server.
+const CUTS: Duration = Duration::from_secs(5);
 /// Pages that a counter has to stay below what it fell from.
 const FALLEN_FOR: u32 = 5;
 
@@ -127,7 +129,10 @@ impl Fall {
 /// A time in which the target could not be reached, and nobody knows yet why.
 #[derive(Debug, Clone, Copy)]
 struct Absence {
+    /// When the first of its requests was due.
     since: MonoTime,
+    /// When that one ended.
+    seen: MonoTime,
     /// A start is certain.
     is_start: bool,
     /// The page has shown it already.
@@ -157,6 +162,10 @@ pub struct TargetWatch {
     /// A start was recognised that the page has not shown yet.
     begun: bool,
     fall: Fall,
+    /// When the page showed a later process last.
+    shown: Option<MonoTime>,
+    /// When the last start was over that only the server's word showed.
+    told: Option<MonoTime>,
     decided: Option<Decided>,
 }
 
@@ -179,6 +188,8 @@ impl TargetWatch {
                 from: None,
                 is_in_turn: false,
             },
+            shown: None,
+            told: None,
             decided: None,
         }
     }
@@ -200,10 +211,32 @@ impl TargetWatch {
     pub fn record(&mut self, record: &RequestRecord) -> Counts {
         let at = record.timeline.end.unwrap_or(record.timeline.intended);
         match record.outcome {
-            Outcome::Refused | Outcome::Cancelled => Counts::Now,
+            Outcome::Refused => self.held_back(record),
+            Outcome::Cancelled => Counts::Now,
+            Outcome::Ok if self.is_of_before(record) => Counts::Now,
             Outcome::Ok => self.good(at),
             _ => self.bad(record, at),
         }
+    }
+
+    /// An arrival that found all places taken by requests to a server that is away.
+    fn held_back(&self, record: &RequestRecord) -> Counts {
+        match self.absence {
+            Some(absence) if record.refused == Some(RefusedReason::InFlight) => {
+                if absence.is_start && self.answered {
+                    Counts::Never
+                } else {
+                    Counts::Later
+                }
+            }
+            _ => Counts::Now,
+        }
+    }
+
+    /// Whether it was sent before the server went: a good answer to it shows no return.
+    fn is_of_before(&self, record: &RequestRecord) -> bool {
+        let sent = record.timeline.start.unwrap_or(record.timeline.intended);
+        self.absence.is_some_and(|absence| sent < absence.seen)
     }
 
     fn good(&mut self, at: MonoTime) -> Counts {
@@ -215,10 +248,14 @@ impl TargetWatch {
         };
         if absence.is_start {
             self.begun = !absence.is_shown;
+            if self.begun {
+                self.told = Some(at);
+            }
             self.decide(Decided::Excuse, 0);
             return self.warm(at);
         }
-        let can_tell = absence.is_away && self.process.is_some_and(Process::tells);
+        let can_tell = self.process.is_some_and(Process::tells);
+        let is_away = absence.is_away;
         let (_, requests) = absence.back.get_or_insert((at, 0));
         if !can_tell || self.rules.page_within.is_zero() {
             self.decide(Decided::Count, 0);
@@ -230,7 +267,9 @@ impl TargetWatch {
             self.stand(TargetState::Serving, at);
             return Counts::Now;
         }
-        self.stand(TargetState::Warming, at);
+        if is_away {
+            self.stand(TargetState::Warming, at);
+        }
         Counts::Later
     }
 
@@ -249,7 +288,7 @@ impl TargetWatch {
         self.failed = self.failed.saturating_add(1);
         let counts = self.failure(record, at);
         let is_start = self.absence.is_some_and(|absence| absence.is_start);
-        if is_start {
+        if is_start || self.state.is_none() {
             self.stand(TargetState::Starting, at);
         } else if self.failed >= DOWN_AFTER {
             let is_gone = record.outcome == Outcome::Dns;
@@ -275,19 +314,29 @@ impl TargetWatch {
         if self.rules.grace.is_zero() || self.overdue {
             return Counts::Now;
         }
+        let sent = record.timeline.start.unwrap_or(record.timeline.intended);
+        if self.absence.is_none() && self.shown.is_some_and(|shown| sent < shown) {
+            // It was under way while the process changed.
+            return Counts::Never;
+        }
+        // One that says so again and again without beginning anew is not starting.
+        let grace = self.rules.grace;
+        let is_believed = self.told.is_none_or(|told| at.since(told) > grace);
         let never_answered = !self.answered;
         let absence = self.absence.get_or_insert(Absence {
             since: record.timeline.intended,
+            seen: at,
             is_start: never_answered,
             is_shown: false,
             is_away: false,
             back: None,
         });
         absence.is_away |= away != Away::Cut;
-        absence.is_start |= away == Away::Loading;
+        absence.is_start |= away == Away::Loading && is_believed;
         let (is_start, only_cut) = (absence.is_start, !absence.is_away);
         let is_overdue = at.since(absence.since) > self.rules.grace;
-        if is_overdue || (only_cut && self.failed >= DOWN_AFTER) {
+        let cut_long = only_cut && at.since(absence.seen) > CUTS;
+        if is_overdue || (cut_long && self.failed >= DOWN_AFTER) {
             self.overdue = is_overdue;
             self.decide(Decided::Count, 0);
             return Counts::Now;
@@ -306,7 +355,7 @@ impl TargetWatch {
         let before = self.process.unwrap_or(now);
         let away = self.absence.filter(|absence| absence.since <= sample.asked);
         let is_known = std::mem::take(&mut self.begun);
-        let has_fallen = before.has_fallen(now);
+        let has_fallen = before.has_fallen(now) && !self.fall.is_in_turn;
         let is_later = before.is_before(now) || (has_fallen && (is_known || away.is_some()));
         let unseen = self.fall.page((before, now), has_fallen && !is_later);
         self.process = Some(Process {
@@ -316,6 +365,9 @@ impl TargetWatch {
             },
             tokens: now.tokens,
         });
+        if is_later {
+            self.shown = Some(sample.at);
+        }
         match (away, is_later) {
             (Some(Absence { back, .. }), true) => {
                 if let Some((_, requests)) = back {
@@ -338,7 +390,11 @@ impl TargetWatch {
                 false,
             ) if sample.asked >= back => {
                 self.decide(Decided::Count, 0);
-                self.stand(TargetState::Serving, sample.at);
+                self.serve(sample.at);
+            }
+            // The server is there, and its streams break off.
+            (Some(absence), false) if !absence.is_away && sample.asked >= absence.seen => {
+                self.decide(Decided::Count, 0);
             }
             (None, true) if !is_known => self.warming = self.rules.warm_up,
             _ => {}
@@ -352,7 +408,7 @@ impl TargetWatch {
         match absence.back {
             Some((back, _)) if now.since(back) > self.rules.page_within => {
                 self.decide(Decided::Count, 0);
-                self.stand(TargetState::Serving, now);
+                self.serve(now);
             }
             None if now.since(absence.since) > self.rules.grace => {
                 self.overdue = true;
@@ -371,6 +427,13 @@ impl TargetWatch {
         self.decided = Some(decided);
         if decided == Decided::Excuse {
             self.warming = self.rules.warm_up.saturating_sub(warmed);
+        }
+    }
+
+    /// It answers again, as far as the last requests say so.
+    fn serve(&mut self, at: MonoTime) {
+        if self.failed < DOWN_AFTER {
+            self.stand(TargetState::Serving, at);
         }
     }
 

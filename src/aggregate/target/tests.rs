@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Decided, StartRules, TargetWatch};
-use crate::aggregate::fixture::{failed, ms, ok, stream};
+use crate::aggregate::fixture::{failed, ms, ok, refused, stream};
 use crate::measurement::server::{CounterRole, ServerPage};
 use crate::measurement::{
-    Counts, Outcome, RequestError, RequestRecord, Sample, ServerState, TargetState,
+    Counts, Outcome, RefusedReason, RequestError, RequestRecord, Sample, ServerState, TargetState,
 };
 
 const RULES: StartRules = StartRules {
@@ -94,10 +94,12 @@ fn a_restart_counts_for_nobody_and_its_first_answers_neither() {
     let mut story = Story::new(RULES);
     assert_eq!(story.good(0), (Now, None, Serving));
     assert_eq!(story.page(1, (Some(50.0), 900.0)), (false, None));
-    // Streams break off first.
-    let cut = story.fails(10, Outcome::StreamCut, Some(200));
-    assert_eq!(cut, (Later, None, Serving));
-    assert_eq!(story.refused(15), (Later, None, Serving));
+    // Streams break off first, all at once.
+    for _ in 0..5 {
+        let cut = story.fails(10, Outcome::StreamCut, Some(200));
+        assert_eq!(cut.0, Later);
+    }
+    assert_eq!(story.refused(15), (Later, None, Down));
     assert_eq!(story.refused(20), (Later, None, Down));
     assert_eq!(story.tick(100), None);
     assert_eq!(
@@ -263,13 +265,18 @@ fn streams_that_break_off_again_and_again_count() {
     assert_eq!(cut(10).0, Later);
     assert_eq!(cut(15).0, Later);
     assert_eq!(cut(20), (Now, Some(Count), Down));
-    assert_eq!(cut(25), (Now, Some(Count), Down));
-    // One alone is no absence: no page is waited for.
-    let mut story = Story::new(RULES);
-    story.good(0);
-    story.page(1, (Some(50.0), 900.0));
-    story.fails(10, Outcome::StreamCut, Some(200));
-    assert_eq!(story.good(11), (Now, Some(Count), Serving));
+    assert_eq!(cut(25).0, Later);
+    assert_eq!(cut(31), (Now, Some(Count), Down));
+    // One alone: the next page shows the same process, or another one.
+    for (start, decided) in [(50.0, Count), (60.0, Excuse)] {
+        let mut story = Story::new(RULES);
+        story.good(0);
+        story.page(1, (Some(50.0), 900.0));
+        let cut = story.fails(10, Outcome::StreamCut, Some(200));
+        assert_eq!(cut, (Later, None, Serving));
+        assert_eq!(story.good(11), (Later, None, Serving));
+        assert_eq!(story.page(12, (Some(start), 900.0)).1, Some(decided));
+    }
 }
 
 #[test]
@@ -327,10 +334,85 @@ fn a_start_that_was_recognised_is_not_warmed_twice() {
 }
 
 #[test]
+fn a_word_that_is_said_again_and_again_is_not_believed() {
+    let mut story = Story::new(RULES);
+    story.good(0);
+    story.page(1, (Some(50.0), 900.0));
+    assert_eq!(story.loading(10).0, Never);
+    assert_eq!(story.good(11), (Never, Some(Excuse), Warming));
+    assert_eq!(story.good(12).0, Never);
+    // One of two replicas loads and loads.
+    assert_eq!(story.loading(13).0, Later);
+    assert_eq!(story.good(14).0, Later);
+    assert_eq!(story.page(15, (Some(50.0), 910.0)).1, Some(Count));
+    assert_eq!(story.loading(16).0, Later);
+}
+
+#[test]
+fn answers_to_what_was_sent_before_it_went_are_no_return() {
+    let mut story = Story::new(RULES);
+    story.good(0);
+    story.page(1, (Some(50.0), 900.0));
+    assert_eq!(story.refused(10).0, Later);
+    // A stream that began before, and is drained.
+    let drained = ok(&stream(0), 8_000, &[5, 4_000]).record;
+    assert_eq!(story.record(&drained).0, Now);
+    assert_eq!(story.refused(30).0, Later);
+    assert_eq!(story.page(40, (Some(85.0), 0.0)), (true, Some(Excuse)));
+    assert_eq!(story.good(41), (Never, Some(Excuse), Warming));
+}
+
+#[test]
+fn arrivals_that_find_no_place_beside_requests_to_an_absent_server_are_held() {
+    let mut story = Story::new(RULES);
+    story.good(0);
+    story.page(1, (Some(50.0), 900.0));
+    let full = |second: u64| refused(&stream(0), second * 1_000, RefusedReason::InFlight).record;
+    assert_eq!(story.record(&full(5)).0, Now);
+    story.fails(10, Outcome::TimeoutConnect, None);
+    assert_eq!(story.record(&full(11)).0, Later);
+    let budget = refused(&stream(0), 12_000, RefusedReason::Budget).record;
+    assert_eq!(story.record(&budget).0, Now);
+    story.page(20, (Some(69.0), 0.0));
+    assert_eq!(story.record(&full(21)).0, Never);
+}
+
+#[test]
+fn what_was_under_way_while_the_process_changed_belongs_to_the_start() {
+    let mut story = Story::new(RULES);
+    story.good(0);
+    story.page(1, (Some(50.0), 900.0));
+    story.page(12, (Some(11.0 + 50.0), 0.0));
+    // Sent at 11 s, answered by the gateway at 13 s.
+    let mut late = failed(&stream(0), 11_000, Outcome::HttpStatus, Some(504)).record;
+    late.timeline.end = Some(ms(13_000));
+    assert_eq!(story.record(&late).0, Never);
+    assert_eq!(story.fails(14, Outcome::HttpStatus, Some(504)).0, Later);
+}
+
+#[test]
+fn counters_of_replicas_that_answer_in_turn_show_no_start() {
+    let mut story = Story::new(RULES);
+    story.good(0);
+    for (second, tokens) in [
+        (1, 5_000.0),
+        (2, 50.0),
+        (3, 5_010.0),
+        (4, 60.0),
+        (5, 5_020.0),
+    ] {
+        assert!(!story.page(second, (None, tokens)).0);
+    }
+    story.refused(10);
+    assert_eq!(story.page(12, (None, 70.0)), (false, None));
+    story.good(15);
+    assert_eq!(story.page(16, (None, 5_030.0)), (false, Some(Count)));
+}
+
+#[test]
 fn without_rules_all_counts() {
     let mut story = Story::new(StartRules::NONE);
-    story.good(0);
-    assert_eq!(story.refused(0).0, Now);
+    assert_eq!(story.refused(0), (Now, None, Starting));
     assert_eq!(story.loading(1).0, Now);
     assert_eq!(story.fails(2, Outcome::Dns, None), (Now, None, Gone));
     story.good(3);

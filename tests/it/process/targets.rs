@@ -113,7 +113,15 @@ async fn a_pipeline_says_what_it_did_and_nonsense_is_refused() {
     let huge = format!("{{\"text\":\"{}\"}}", "x".repeat(20_000));
     for (kind, body, status, said) in [
         ("text/plain", "{\"text\":\"a\"}".to_owned(), 415, "JSON"),
-        (json, "nonsense".to_owned(), 400, "expected"),
+        (json, "nonsense".to_owned(), 400, "no JSON object"),
+        (json, "[\"a\",null,1]".to_owned(), 400, "no JSON object"),
+        (json, "{\"text\":".to_owned(), 400, "EOF"),
+        (
+            json,
+            "{\"text\":\"\\u0007\"}".to_owned(),
+            400,
+            "1 characters",
+        ),
         (json, "{}".to_owned(), 400, "missing field `text`"),
         (json, "{\"text\":\"a\",\"tags\":[]}".to_owned(), 400, "tags"),
         (json, "{\"text\":\" \"}".to_owned(), 400, "1 characters"),
