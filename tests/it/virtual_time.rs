@@ -26,9 +26,10 @@ use tokencanary::config::{
 use tokencanary::measurement::{Api, CacheMode, ConnectionPolicy, Observed, RequestRecord, Slo};
 use tokencanary::simulator::{Fault, Simulator, SimulatorConfig};
 use tokencanary::transport::{Connect, Endpoint, Opened, Opening, Progress, Wire};
+use tokio::task::AbortHandle;
 
 /// A network in which every host is the simulator, but for `stuck`, which never answers.
-pub(crate) struct Pipes(pub(crate) Simulator);
+struct Pipes(Simulator);
 
 impl Connect for Pipes {
     fn open<'a>(&'a self, endpoint: &'a Endpoint, progress: &'a Progress) -> Opening<'a> {
@@ -57,6 +58,34 @@ struct World {
     config: Config,
     extent: Extent,
     outputs: Outputs,
+}
+
+/// The program with `config` before `simulator`, whose engine runs until its task is aborted.
+pub(crate) fn before(with: (&Simulator, TimeAnchor), config: Config) -> (App, AbortHandle) {
+    before_until(with, config, (Extent::default(), Outputs::default()))
+}
+
+/// The same, with an end of its own and what it leaves behind.
+fn before_until(
+    (simulator, anchor): (&Simulator, TimeAnchor),
+    config: Config,
+    (extent, outputs): (Extent, Outputs),
+) -> (App, AbortHandle) {
+    let engine = tokio::spawn({
+        let simulator = simulator.clone();
+        async move { simulator.run().await }
+    });
+    let setup = Setup {
+        command: "test",
+        config,
+        anchor,
+        connect: Arc::new(Pipes(simulator.clone())),
+        extent,
+        outputs,
+    };
+    let here = tokio::runtime::Handle::current();
+    let app = App::build(setup, &here, here.clone()).expect("builds");
+    (app, engine.abort_handle())
 }
 
 /// What it left.
@@ -99,20 +128,11 @@ impl World {
         for fault in self.faults {
             simulator.inject(fault).expect("few faults");
         }
-        let engine = tokio::spawn({
-            let simulator = simulator.clone();
-            async move { simulator.run().await }
-        });
-        let setup = Setup {
-            command: "test",
-            config: self.config,
-            anchor,
-            connect: Arc::new(Pipes(simulator.clone())),
-            extent: self.extent,
-            outputs: self.outputs,
-        };
-        let here = tokio::runtime::Handle::current();
-        let app = App::build(setup, &here, here.clone()).expect("builds");
+        let (app, engine) = before_until(
+            (&simulator, anchor),
+            self.config,
+            (self.extent, self.outputs),
+        );
         let live = app.live();
         let report = app.run(stop).await.expect("no task dies");
         engine.abort();

@@ -6,24 +6,21 @@ use crate::measurement::{Mark, MarkKind};
 
 /// Marks kept.
 const KEPT: usize = 256;
-/// Targets and kinds of which the newest is kept: a pipeline may name whatever it likes.
-const MOST_NEWEST: usize = 1_024;
 
 /// All marks of a run, as far as they are kept.
 #[derive(Debug, Clone, Default)]
 pub struct Marks {
     last: VecDeque<Mark>,
+    /// By target and kind: no more than there are of both.
     newest: BTreeMap<(Option<Box<str>>, MarkKind), u64>,
 }
 
 impl Marks {
-    /// Takes one.
+    /// Takes one, of a target of the run or of all.
     pub fn add(&mut self, mark: Mark) {
         let key = (mark.target.clone(), mark.kind);
-        if self.newest.contains_key(&key) || self.newest.len() < MOST_NEWEST {
-            let newest = self.newest.entry(key).or_default();
-            *newest = mark.unix_ns.max(*newest);
-        }
+        let newest = self.newest.entry(key).or_default();
+        *newest = mark.unix_ns.max(*newest);
         if self.last.len() == KEPT {
             self.last.pop_front();
         }

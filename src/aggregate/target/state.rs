@@ -466,10 +466,11 @@ fn away(record: &RequestRecord) -> Option<Away> {
     }
 }
 
+/// Whether it has the word in its message; "downloading" and "offloading" are others.
 fn says_loading(record: &RequestRecord) -> bool {
-    let said = record
-        .error
-        .as_ref()
-        .map(|error| error.message.to_ascii_lowercase());
-    said.is_some_and(|said| said.contains("loading"))
+    let said = record.error.as_ref().map(|error| &*error.message);
+    let mut words = said
+        .unwrap_or_default()
+        .split(|c: char| !c.is_ascii_alphabetic());
+    words.any(|word| word.eq_ignore_ascii_case("loading"))
 }

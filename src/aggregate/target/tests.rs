@@ -51,10 +51,14 @@ impl Story {
     }
 
     fn loading(&mut self, second: u64) -> Step {
+        self.says(second, "Loading model")
+    }
+
+    fn says(&mut self, second: u64, message: &str) -> Step {
         let mut record = failed(&stream(0), second * 1_000, Outcome::HttpStatus, Some(503)).record;
         record.error = Some(RequestError {
             kind: "unavailable_error".into(),
-            message: "Loading model".into(),
+            message: message.into(),
         });
         self.record(&record)
     }
@@ -206,6 +210,7 @@ fn a_server_that_says_it_is_loading_is_starting() {
     let mut story = Story::new(RULES);
     story.good(0);
     assert_eq!(story.refused(10), (Later, None, Serving));
+    assert_eq!(story.says(11, "offloading to the host").0, Later);
     assert_eq!(story.loading(15), (Never, Some(Excuse), Starting));
     assert_eq!(story.good(90), (Never, Some(Excuse), Warming));
     assert_eq!(story.good(91), (Never, None, Warming));

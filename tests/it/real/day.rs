@@ -7,13 +7,12 @@
 //! state of a server with a metrics page; and odd responses, which the simulator does not give.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use prost::Message;
 use serde_json::Value;
 use tokencanary::aggregate::Live;
-use tokencanary::app::{App, Extent, Outputs, Setup};
 use tokencanary::clock::TimeAnchor;
 use tokencanary::config::{Arrivals, Config, WhenFull};
 use tokencanary::export::catalog::{self, Metric};
@@ -24,7 +23,7 @@ use tokencanary::simulator::{Fault, FaultKind, Profile, Simulator, SimulatorConf
 use tokencanary::telemetry::SelfMetrics;
 
 use super::remote_write::{Histogram, Sample, TimeSeries, write};
-use crate::virtual_time::{Pipes, at, config};
+use crate::virtual_time::{at, before, config};
 
 /// From one page to the next.
 pub(super) const STEP: Duration = Duration::from_mins(1);
@@ -108,20 +107,7 @@ async fn simulated(start: f64) -> Vec<Vec<u8>> {
     for fault in faults() {
         simulator.inject(fault).expect("few faults");
     }
-    let engine = tokio::spawn({
-        let simulator = simulator.clone();
-        async move { simulator.run().await }
-    });
-    let setup = Setup {
-        command: "test",
-        config: probes(),
-        anchor,
-        connect: Arc::new(Pipes(simulator)),
-        extent: Extent::default(),
-        outputs: Outputs::default(),
-    };
-    let here = tokio::runtime::Handle::current();
-    let app = App::build(setup, &here, here.clone()).expect("builds");
+    let (app, engine) = before((&simulator, anchor), probes());
     let live = app.live();
     let own = SelfMetrics::new().expect("no names collide");
     let running = tokio::spawn(Box::pin(app.run(tokio::time::sleep(DAY))));

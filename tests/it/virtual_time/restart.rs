@@ -5,7 +5,6 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use tokencanary::aggregate::slo::SUCCESS;
-use tokencanary::app::{App, Extent, Outputs, Setup};
 use tokencanary::clock::{MonoTime, TimeAnchor};
 use tokencanary::config::{Format, ServerMetrics, from_text};
 use tokencanary::measurement::server::{Scrape, ScrapeResult};
@@ -15,7 +14,7 @@ use tokencanary::simulator::{Fault, FaultKind, Profile, Simulator, SimulatorConf
 use tokio::sync::mpsc;
 use tokio::time::{interval, sleep};
 
-use super::Pipes;
+use super::before;
 use super::causes::page;
 
 /// When it begins, how long it lasts, and when all is over.
@@ -95,20 +94,7 @@ async fn play(kind: FaultKind) -> Left {
         lasts: AWAY,
     };
     simulator.inject(fault).expect("few faults");
-    let engine = tokio::spawn({
-        let simulator = simulator.clone();
-        async move { simulator.run().await }
-    });
-    let setup = Setup {
-        command: "test",
-        config,
-        anchor,
-        connect: Arc::new(Pipes(simulator.clone())),
-        extent: Extent::default(),
-        outputs: Outputs::default(),
-    };
-    let here = tokio::runtime::Handle::current();
-    let app = App::build(setup, &here, here.clone()).expect("builds");
+    let (app, engine) = before((&simulator, anchor), config);
     let (live, watch) = (app.live(), app.watch());
     let scraping = tokio::spawn(scrape((simulator, anchor), app.scrapes()));
     Box::pin(app.run(sleep(END))).await.expect("no task dies");

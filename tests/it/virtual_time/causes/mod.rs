@@ -12,7 +12,6 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use tokencanary::analysis::{Cause, Diagnosis};
-use tokencanary::app::{App, Extent, Outputs, Setup};
 use tokencanary::clock::TimeAnchor;
 use tokencanary::config::{Format, GpuConfig, GpuSelect, GpuSource, ServerMetrics, from_text};
 use tokencanary::measurement::server::{Scrape, ScrapeResult};
@@ -24,7 +23,7 @@ use tokio::sync::mpsc;
 use tokio::time::{advance, interval, sleep};
 
 use self::scenes::{Scene, Stalls, around, inside};
-use super::Pipes;
+use super::before;
 use crate::program::tell;
 
 /// GPUs of the server.
@@ -136,20 +135,7 @@ async fn play(scene: &Scene, seed: u64) -> Vec<Diagnosis> {
     for fault in scene.faults(WELL) {
         simulator.inject(fault).expect("few faults");
     }
-    let engine = tokio::spawn({
-        let simulator = simulator.clone();
-        async move { simulator.run().await }
-    });
-    let setup = Setup {
-        command: "test",
-        config,
-        anchor,
-        connect: Arc::new(Pipes(simulator.clone())),
-        extent: Extent::default(),
-        outputs: Outputs::default(),
-    };
-    let here = tokio::runtime::Handle::current();
-    let app = App::build(setup, &here, here.clone()).expect("builds");
+    let (app, engine) = before((&simulator, anchor), config);
     let watch = app.watch();
     let scraping = tokio::spawn(scrape(
         (simulator, anchor),
