@@ -230,6 +230,7 @@ struct Deflate {
     /// The first byte, while it is the only one.
     first: Option<u8>,
     inflate: Option<Decompress>,
+    room: Vec<u8>,
     ended: bool,
 }
 
@@ -258,15 +259,15 @@ impl Deflate {
         let Some(inflate) = &mut self.inflate else {
             return Ok(());
         };
-        let mut room = vec![0; PIECE];
+        self.room.resize(PIECE, 0);
         while !self.ended {
             let (read, written) = (inflate.total_in(), inflate.total_out());
             let status = inflate
-                .decompress(bytes, &mut room, FlushDecompress::Sync)
+                .decompress(bytes, &mut self.room, FlushDecompress::Sync)
                 .map_err(|_| EncodingError::Corrupt("deflate"))?;
             let read = short(inflate.total_in() - read);
             let written = short(inflate.total_out() - written);
-            sink(&room[..written])?;
+            sink(&self.room[..written])?;
             bytes = &bytes[read..];
             self.ended = status == Status::StreamEnd;
             if bytes.is_empty() && written < PIECE {

@@ -234,7 +234,7 @@ impl Reading {
 
     fn keep_beginning(&mut self, bytes: &[u8]) {
         let room = MAX_KEPT.saturating_sub(self.beginning.len());
-        if room == 0 && matches!(self.form, Form::Other) {
+        if room == 0 && matches!(self.form, Form::Other) && !self.is_settled() {
             self.settle_as_other();
         }
         self.beginning
