@@ -186,6 +186,10 @@ impl Codec {
             Self::Gzip(decoder) => {
                 for slice in bytes.chunks(GZIP_SLICE) {
                     let fed = decoder.write_all(slice).and_then(|()| decoder.flush());
+                    if fed.is_err() {
+                        // It holds back what came before the damage until it is written to again.
+                        drop(decoder.write(&[0]));
+                    }
                     let piece = std::mem::take(decoder.get_mut());
                     sink(&piece)?;
                     fed.map_err(|_| EncodingError::Corrupt("gzip"))?;
@@ -262,12 +266,11 @@ impl Deflate {
         self.room.resize(PIECE, 0);
         while !self.ended {
             let (read, written) = (inflate.total_in(), inflate.total_out());
-            let status = inflate
-                .decompress(bytes, &mut self.room, FlushDecompress::Sync)
-                .map_err(|_| EncodingError::Corrupt("deflate"))?;
+            let status = inflate.decompress(bytes, &mut self.room, FlushDecompress::Sync);
             let read = short(inflate.total_in() - read);
             let written = short(inflate.total_out() - written);
             sink(&self.room[..written])?;
+            let status = status.map_err(|_| EncodingError::Corrupt("deflate"))?;
             bytes = &bytes[read..];
             self.ended = status == Status::StreamEnd;
             if bytes.is_empty() && written < PIECE {
@@ -342,6 +345,9 @@ struct Zstd {
     decoder: ZstdDecoder<'static>,
     room: Vec<u8>,
     between_frames: bool,
+    /// What completes the next part of a frame, as the decoder says: it is given no more at once,
+    /// since it gives out nothing of what it was given together with damage.
+    wanted: usize,
 }
 
 impl Zstd {
@@ -355,23 +361,33 @@ impl Zstd {
             decoder,
             room: vec![0; PIECE],
             between_frames: false,
+            wanted: 1,
         })
     }
 
-    fn feed(&mut self, mut bytes: &[u8], sink: &mut Sink<'_>) -> Result<(), EncodingError> {
-        while !bytes.is_empty() {
-            let mut written = PIECE;
-            // A full piece may have more behind it, though all input is taken.
-            while written == PIECE && !(bytes.is_empty() && self.between_frames) {
-                let status = self
-                    .decoder
-                    .run_on_buffers(bytes, &mut self.room)
-                    .map_err(|_| EncodingError::Corrupt("zstd"))?;
-                written = status.bytes_written;
-                bytes = &bytes[status.bytes_read..];
-                self.between_frames = status.remaining == 0;
-                sink(&self.room[..written])?;
-            }
+    fn feed(&mut self, bytes: &[u8], sink: &mut Sink<'_>) -> Result<(), EncodingError> {
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let (part, after) = rest.split_at(self.wanted.min(rest.len()));
+            self.part(part, sink)?;
+            rest = after;
+        }
+        Ok(())
+    }
+
+    fn part(&mut self, mut bytes: &[u8], sink: &mut Sink<'_>) -> Result<(), EncodingError> {
+        let mut written = PIECE;
+        // A full piece may have more behind it, though all input is taken.
+        while !bytes.is_empty() || written == PIECE && !self.between_frames {
+            let status = self
+                .decoder
+                .run_on_buffers(bytes, &mut self.room)
+                .map_err(|_| EncodingError::Corrupt("zstd"))?;
+            written = status.bytes_written;
+            bytes = &bytes[status.bytes_read..];
+            self.between_frames = status.remaining == 0;
+            self.wanted = status.remaining.max(1);
+            sink(&self.room[..written])?;
         }
         Ok(())
     }
