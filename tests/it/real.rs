@@ -8,6 +8,7 @@ mod canary;
 mod collector;
 mod components;
 mod day;
+mod grafana;
 mod init;
 mod joined;
 mod large;
