@@ -76,10 +76,12 @@ pub(crate) fn cuts_do_not_matter(case: &Case<'_>) -> View {
     let whole = view::read(how, [*body]);
     is_sound(&whole, case);
     let seen = View::of(&whole);
-    let cut = view::read(how, case.pieces());
-    is_sound(&cut, case);
-    let cuts = format!("cut at {:?}", case.cuts);
-    assert_same(&View::of(&cut), &seen, (&cuts, how.encoding));
+    if !case.cuts.is_empty() {
+        let cut = view::read(how, case.pieces());
+        is_sound(&cut, case);
+        let cuts = format!("cut at {:?}", case.cuts);
+        assert_same(&View::of(&cut), &seen, (&cuts, how.encoding));
+    }
     let bytes = view::read(how, body.chunks(1));
     is_sound(&bytes, case);
     assert_same(&View::of(&bytes), &seen, ("byte by byte", how.encoding));
