@@ -136,6 +136,7 @@ mod tests {
                     target_index: 0,
                     at,
                     gpus: gpus.into(),
+                    pods: Vec::new(),
                 });
             }
         }

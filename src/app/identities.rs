@@ -1,4 +1,4 @@
-//! Which servers are asked what they are, and how.
+//! Which servers are asked what they are, and how; and which of their pods are described.
 
 use std::time::Duration;
 
@@ -13,27 +13,42 @@ use crate::client::{models_path, served_models};
 use crate::clock::TimeAnchor;
 use crate::config::{Config, ServerMetrics, TargetConfig};
 use crate::measurement::IdentitySample;
-use crate::scrape::{IdentityPoll, VERSION_PATHS, VersionPlace};
+use crate::scrape::{IdentityPoll, PodPoll, VERSION_PATHS, VersionPlace};
 
 /// A release does not come more often.
 const EVERY: Duration = Duration::from_mins(1);
+/// A few small files on this machine: the sooner they are read, the better a mark's time.
+const POD_EVERY: Duration = Duration::from_secs(10);
 
 /// Whoever asks the servers of a run, and where the answers go.
 pub(super) struct IdentityReading {
     polls: Vec<IdentityPoll>,
+    pods: Vec<PodPoll>,
     samples: (mpsc::Sender<IdentitySample>, mpsc::Receiver<IdentitySample>),
 }
 
 impl IdentityReading {
-    /// Every target whose metrics page is read; nothing is asked yet.
+    /// Every target whose metrics page is read, and every pod that is described; nothing is asked
+    /// yet.
     pub(super) fn new(config: &Config, anchor: TimeAnchor) -> anyhow::Result<Self> {
         let targets = config.targets.iter().enumerate();
         let polls = targets
             .filter(|(_, target)| target.server_metrics != ServerMetrics::Off)
             .map(|(index, target)| poll(index, target, anchor))
             .collect::<anyhow::Result<_>>()?;
+        let targets = config.targets.iter().enumerate();
+        let pods = targets.filter_map(|(target_index, target)| {
+            Some(PodPoll {
+                target_index,
+                target: target.name.clone(),
+                info: target.pod_info.clone()?,
+                every: POD_EVERY,
+                anchor,
+            })
+        });
         Ok(Self {
             polls,
+            pods: pods.collect(),
             samples: mpsc::channel(SCRAPES),
         })
     }
@@ -42,6 +57,9 @@ impl IdentityReading {
     pub(super) fn start(self, (on, stop): (&Handle, &Stop)) -> mpsc::Receiver<IdentitySample> {
         let (samples, samples_in) = self.samples;
         for poll in self.polls {
+            stop.spawn(on, poll.run(samples.clone()));
+        }
+        for poll in self.pods {
             stop.spawn(on, poll.run(samples.clone()));
         }
         samples_in

@@ -110,7 +110,10 @@ impl Join {
             tokio::select! {
                 biased;
                 Some(scrape) = scrapes.recv() => self.scrape(scrape),
-                Some(sample) = beside.gpus.recv() => self.live().gpu_sample(sample),
+                Some(sample) = beside.gpus.recv() => {
+                    self.starts.gpus(&sample);
+                    self.live().gpu_sample(sample);
+                }
                 Some(sample) = beside.nodes.recv() => self.live().node_sample(&sample),
                 Some(sample) = beside.identities.recv() => self.starts.identity(sample),
                 record = records.recv() => match record {

@@ -10,7 +10,7 @@ use crate::clock::{MonoTime, TimeAnchor};
 use crate::config::{Config, ServerMetrics};
 use crate::export::otlp::{Event, Events};
 use crate::measurement::{
-    IdentitySample, Mark, MarkKind, Observed, RequestRecord, Sample, TargetState,
+    GpuSample, IdentitySample, Mark, MarkKind, Observed, RequestRecord, Sample, TargetState,
 };
 
 /// Requests of one address that are held until it is known whether they count. Beyond them the
@@ -130,7 +130,19 @@ impl Starts {
             .version
             .and_then(|version| identity.version(&version));
         let models = sample.models.and_then(|models| identity.models(models));
-        for changed in [version, models] {
+        let [pod, image] = sample
+            .pod
+            .map_or([None, None], |described| identity.pod(&described));
+        for changed in [version, models, pod, image] {
+            self.mark(index, sample.at, changed);
+        }
+    }
+
+    /// Adds what was read of a target's GPUs.
+    pub(super) fn gpus(&mut self, sample: &GpuSample) {
+        let index = sample.target_index;
+        if let Some(identity) = self.identities.get_mut(index) {
+            let changed = identity.gpu_pods(&sample.pods);
             self.mark(index, sample.at, changed);
         }
     }

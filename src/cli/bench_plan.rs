@@ -294,6 +294,7 @@ impl Load {
             gpu: None,
             node: None,
             node_every: Duration::from_secs(15),
+            pod_info: None,
             start: StartConfig::NONE,
         }
     }

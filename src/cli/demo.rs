@@ -121,6 +121,7 @@ fn config(simulated: SocketAddr, seed: u64) -> anyhow::Result<Config> {
         }),
         node: Some(NodeSource::Page(format!("http://{simulated}/node/metrics"))),
         node_every: Duration::from_secs(2),
+        pod_info: None,
         start: StartConfig::default(),
     };
     Ok(Config {

@@ -194,6 +194,7 @@ fn config((server, seed): (SocketAddr, u64), compress: u32) -> anyhow::Result<Co
         gpu: None,
         node: None,
         node_every: Duration::from_secs(15),
+        pod_info: None,
         start: StartConfig::NONE,
     };
     let rate = f64::from(compress) / EVERY.as_secs_f64();

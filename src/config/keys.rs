@@ -96,6 +96,10 @@ pub(super) const TARGET: Table = Table {
             "a URL, as in `http://node-7:9100/metrics`, or `this`",
         ),
         key("node_every", "a duration, as in `15s`"),
+        key(
+            "pod_info",
+            "the path of a directory, as in `/etc/podinfo`, or a section",
+        ),
         key("startup_grace", "a duration, as in `10m`, or `0s`"),
         key("warm_up", "a whole number from `0` to `1000`"),
     ],
@@ -115,6 +119,18 @@ pub(super) const GPU: Table = Table {
         key("every", "a duration, as in `10s`"),
     ],
     later: &["select", "container"],
+};
+
+pub(super) const POD_INFO: Table = Table {
+    at: "targets[].pod_info",
+    keys: &[
+        key("dir", "the path of a directory"),
+        key(
+            "image_keys",
+            "a list of keys, as in `[image, example.com/image-tag]`",
+        ),
+    ],
+    later: &[],
 };
 
 pub(super) const TLS: Table = Table {
@@ -376,10 +392,11 @@ const PEM_CERTIFICATES: &str = "the path of a PEM file with certificates";
 const PEM_KEY: &str = "the path of a PEM file with a private key";
 
 /// All sections, to say where a key that stands in the wrong place belongs.
-pub(super) const TABLES: [&Table; 35] = [
+pub(super) const TABLES: [&Table; 36] = [
     &TOP,
     &TARGET,
     &GPU,
+    &POD_INFO,
     &TLS,
     &PROXY,
     &REQUEST,

@@ -17,6 +17,7 @@ mod load;
 mod model;
 mod otel;
 mod otlp;
+mod pod;
 mod prompt_file;
 mod reader;
 mod schema;
@@ -43,6 +44,7 @@ pub use otlp::{
     Compression, Conventions, HistogramForm, OtlpConfig, OtlpProtocol, OtlpReceiver, TailRules,
     Temporality, TraceSampling,
 };
+pub use pod::PodInfoConfig;
 pub use prompt_file::{Pauses, PromptFile, Replies, Sampling};
 pub use schema::schema;
 pub use url::{BaseUrl, Scheme, UrlError};

@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::{BaseUrl, GpuConfig, OtlpConfig, PhaseConfig, WorkloadConfig};
+use super::{BaseUrl, GpuConfig, OtlpConfig, PhaseConfig, PodInfoConfig, WorkloadConfig};
 use crate::measurement::{Api, ConnectionPolicy, Slo, StallRule};
 
 /// A whole configuration.
@@ -62,6 +62,8 @@ pub struct TargetConfig {
     pub node: Option<NodeSource>,
     /// Interval of reading that.
     pub node_every: Duration,
+    /// Where its pod is described, if it is in one that is.
+    pub pod_info: Option<PodInfoConfig>,
     /// What a start of the server may take.
     pub start: StartConfig,
 }

@@ -68,6 +68,7 @@ fn what_is_left_out_holds_its_default() {
             gpu: None,
             node: None,
             node_every: Duration::from_secs(15),
+            pod_info: None,
             start: StartConfig::default(),
         }],
         probes: vec![ProbeConfig {

@@ -39,4 +39,6 @@ pub use record::{
 pub use sample::{Observed, Sample, ServerState, StateAt};
 pub use slo::{Judged, Slo, SloLimit, SloMetric};
 pub use stream::{Api, CacheMode, ConnectionPolicy, LengthMode, Stream, StreamId};
-pub use target::{Counts, IdentitySample, LONGEST_MARK, Mark, MarkKind, TargetState};
+pub use target::{
+    Counts, IdentitySample, LONGEST_MARK, Mark, MarkKind, NamedImages, PodInfo, TargetState,
+};

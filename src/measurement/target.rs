@@ -81,17 +81,23 @@ pub enum MarkKind {
     Models,
     /// It runs with other settings, as its page says.
     Flags,
+    /// It runs in other pods.
+    Pod,
+    /// Its pod names another image.
+    Image,
     /// What somebody told us, as a pipeline that deploys.
     Posted,
 }
 
 impl MarkKind {
     /// All kinds.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 7] = [
         Self::Restart,
         Self::Version,
         Self::Models,
         Self::Flags,
+        Self::Pod,
+        Self::Image,
         Self::Posted,
     ];
 
@@ -103,12 +109,30 @@ impl MarkKind {
             Self::Version => "version",
             Self::Models => "models",
             Self::Flags => "flags",
+            Self::Pod => "pod",
+            Self::Image => "image",
             Self::Posted => "posted",
         }
     }
 }
 
-/// What a server said it is.
+/// What names an image, and which.
+pub type NamedImages = Vec<(Box<str>, Box<str>)>;
+
+/// How a pod is described. What was not there is `None`.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct PodInfo {
+    /// Its name.
+    pub name: Option<Box<str>>,
+    /// Its identifier, which no other pod of that name has.
+    pub uid: Option<Box<str>>,
+    /// Its labels that name an image.
+    pub labels: Option<NamedImages>,
+    /// Its annotations that do.
+    pub annotations: Option<NamedImages>,
+}
+
+/// What a server, or what it runs in, says it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IdentitySample {
     /// Position of the target in the run's list of targets.
@@ -119,6 +143,8 @@ pub struct IdentitySample {
     pub version: Option<String>,
     /// The models that it lists; `None` if it listed none of ours to read.
     pub models: Option<Vec<Box<str>>>,
+    /// Its pod; `None` if it was not that which was asked.
+    pub pod: Option<PodInfo>,
 }
 
 /// Longest text of a mark, in characters.

@@ -26,6 +26,27 @@ pub const VERSION_PATHS: [&str; 5] = [
 /// Askings after which all paths are tried again, where none told a version.
 const PATIENCE: usize = 60;
 
+/// Why a server did not say something, from what passes to what may stay.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Silent {
+    /// There was no answer.
+    Unreachable,
+    /// It says that it cannot, now.
+    Unavailable,
+    /// It answers, and does not say it.
+    Untold,
+}
+
+impl Silent {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Unreachable => "unreachable",
+            Self::Unavailable => "unavailable",
+            Self::Untold => "untold",
+        }
+    }
+}
+
 /// The asking of one target.
 #[derive(Debug)]
 pub struct IdentityPoll {
@@ -66,42 +87,58 @@ impl IdentityPoll {
         again(&self, (self.every, samples)).await;
     }
 
-    async fn body(&self, url: &str) -> Option<Vec<u8>> {
-        let answer = self.fetch.get(url, &self.headers, MAX_ANSWER).await.ok()?;
-        answer.status.is_success().then(|| answer.body.to_vec())
+    async fn body(&self, url: &str) -> Result<Vec<u8>, Silent> {
+        let answer = self.fetch.get(url, &self.headers, MAX_ANSWER).await;
+        let answer = answer.map_err(|_| Silent::Unreachable)?;
+        if answer.status.is_success() {
+            Ok(answer.body.to_vec())
+        } else if answer.status.is_server_error() {
+            Err(Silent::Unavailable)
+        } else {
+            Err(Silent::Untold)
+        }
     }
 
-    async fn version_at(&self, url: &str) -> Option<String> {
+    async fn version_at(&self, url: &str) -> Result<String, Silent> {
         let body = self.body(url).await?;
         let said = Said {
             version: Some(&body),
             ..Said::default()
         };
-        detect(said).version
+        detect(said).version.ok_or(Silent::Untold)
     }
 
-    async fn version(&self) -> Option<String> {
+    async fn version(&self) -> Result<String, Silent> {
         let found = self.place.found.load(Ordering::Relaxed);
-        if let Some(at) = found.checked_sub(1) {
-            return self.version_at(self.versions.get(at)?).await;
+        if let Some(url) = found.checked_sub(1).and_then(|at| self.versions.get(at)) {
+            return self.version_at(url).await;
         }
         let asked = self.place.asked.fetch_add(1, Ordering::Relaxed);
         if !asked.is_multiple_of(PATIENCE) {
-            return None;
+            return Err(Silent::Untold);
         }
+        let mut silent = Silent::Untold;
         for (url, found) in self.versions.iter().zip(1..) {
-            if let Some(version) = self.version_at(url).await {
-                self.place.found.store(found, Ordering::Relaxed);
-                return Some(version);
+            match self.version_at(url).await {
+                Ok(version) => {
+                    self.place.found.store(found, Ordering::Relaxed);
+                    return Ok(version);
+                }
+                Err(why) => silent = silent.min(why),
             }
         }
-        None
+        if silent != Silent::Untold {
+            // It may be loading: that says nothing of what it will tell.
+            self.place.asked.store(0, Ordering::Relaxed);
+        }
+        Err(silent)
     }
 
-    async fn models(&self) -> Option<Vec<Box<str>>> {
-        let body = self.body(self.models.as_deref()?).await?;
-        let names = (self.names)(&body)?;
-        Some(names.into_iter().map(Into::into).collect())
+    async fn models(&self) -> Result<Vec<Box<str>>, Silent> {
+        let url = self.models.as_deref().ok_or(Silent::Untold)?;
+        let body = self.body(url).await?;
+        let names = (self.names)(&body).ok_or(Silent::Untold)?;
+        Ok(names.into_iter().map(Into::into).collect())
     }
 }
 
@@ -110,23 +147,23 @@ impl Beside for IdentityPoll {
 
     async fn read(&self) -> Reading<IdentitySample> {
         let (version, models) = tokio::join!(self.version(), self.models());
-        let result = match (&version, &models) {
-            (None, None) => return ("unknown", None),
-            _ => "known",
-        };
+        if let (Err(one), Err(other)) = (&version, &models) {
+            return ((*one).min(*other).name(), None);
+        }
         let sample = IdentitySample {
             target_index: self.target_index,
             at: self.anchor.now(),
-            version,
-            models,
+            version: version.ok(),
+            models: models.ok(),
+            pod: None,
         };
-        (result, Some(sample))
+        ("ok", Some(sample))
     }
 
     fn told(&self, (result, sample): &Reading<IdentitySample>, is_new: bool) {
         if is_new {
             let version = sample.as_ref().and_then(|sample| sample.version.as_deref());
-            tracing::debug!(target = %self.target, result, version, "asked what the server is");
+            tracing::info!(target = %self.target, result, version, "asking what the server is");
         }
     }
 }

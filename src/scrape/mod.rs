@@ -12,6 +12,7 @@ mod identity;
 mod node;
 mod nvml;
 mod page;
+mod pod;
 mod poll;
 mod read;
 
@@ -22,5 +23,6 @@ pub use identity::{IdentityPoll, VERSION_PATHS, VersionPlace};
 pub use node::{NodePlace, NodePoll, read_node};
 pub use nvml::{DriverError, GpuDriver, NvmlTarget, NvmlWatch, open_driver};
 pub use page::{Exemplar, Item, Labels, Line, Lines, MAX_LINE, MAX_LINES, Type};
+pub use pod::PodPoll;
 pub use poll::{PATHS, Poll};
 pub use read::{PageRead, read_page};

@@ -13,7 +13,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Container, Secret, Service};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use tokencanary::config::{Format, from_text};
+use tokencanary::config::{Format, PodInfoConfig, from_text};
 use tokencanary::export::rules::ALERTS;
 
 use crate::program::{blessing, scratch, tell, tokencanary};
@@ -210,6 +210,42 @@ fn canary_in(deployment: &Deployment) -> Container {
     found.expect("it is there").clone()
 }
 
+/// Where the canary reads how its pod is described, that is what is there.
+fn check_pod_info(deployment: &Deployment) {
+    let config = yaml(&text("kubernetes/canary.yaml"));
+    let dir = config["targets"][0]["pod_info"].as_str();
+    let read = PodInfoConfig::at(dir.expect("it is read"));
+    let canary = canary_in(deployment);
+    let mut mounts = canary.volume_mounts.iter().flatten();
+    let mount = mounts.find(|mount| Path::new(&mount.mount_path) == read.dir);
+    let mount = mount.expect("it is mounted");
+    assert_eq!(mount.sub_path, None, "it would never change");
+    let pod = deployment.spec.template.spec.as_ref().expect("a pod");
+    let mut volumes = pod.volumes.iter().flatten();
+    let volume = volumes.find(|volume| volume.name == mount.name);
+    let source = volume.and_then(|volume| volume.downward_api.as_ref());
+    let items = source.and_then(|source| source.items.as_ref());
+    let files: Vec<(&str, &str)> = items
+        .into_iter()
+        .flatten()
+        .map(|file| {
+            let field = file.field_ref.as_ref().expect("a field of the pod");
+            (&*file.path, &*field.field_path)
+        })
+        .collect();
+    let expected = ["name", "uid", "labels", "annotations"];
+    let fields = [
+        "metadata.name",
+        "metadata.uid",
+        "metadata.labels",
+        "metadata.annotations",
+    ];
+    assert_eq!(files, expected.into_iter().zip(fields).collect::<Vec<_>>());
+    let labels = deployment.spec.template.metadata.as_ref();
+    let labels = labels.and_then(|one| one.labels.as_ref()).expect("some");
+    assert!(labels.keys().any(|key| read.names_image(key)), "{labels:?}");
+}
+
 #[test]
 fn the_sidecar_and_the_generated_objects_fit_together() {
     let by_hand = objects(&text("kubernetes/vllm-with-canary.yaml"));
@@ -228,6 +264,7 @@ fn the_sidecar_and_the_generated_objects_fit_together() {
     let rules: PrometheusRule = typed(&made["PrometheusRule"]);
 
     check_container(&canary_in(&deployment), &volumes(&deployment));
+    check_pod_info(&deployment);
     let config = map
         .data
         .as_ref()

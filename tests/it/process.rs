@@ -13,6 +13,7 @@ mod loopback;
 mod memory;
 pub(crate) mod outage;
 mod pages;
+mod pods;
 mod run;
 pub(crate) mod scrape;
 pub(crate) mod setting;

@@ -7,9 +7,12 @@ mod exactness;
 mod files;
 mod load;
 mod omission;
+mod pod;
 mod restart;
 mod spread;
 mod stall;
+
+pub(crate) use self::pod::swap;
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -164,6 +167,7 @@ pub(crate) fn config(arrivals: Arrivals, when_full: WhenFull, in_flight: u32) ->
             gpu: None,
             node: None,
             node_every: Duration::from_secs(15),
+            pod_info: None,
             start: StartConfig::NONE,
         }],
         probes: vec![ProbeConfig {

@@ -24,6 +24,7 @@ fn sample(at: u64, values: &[(GpuField, f64)]) -> GpuSample {
         target_index: 0,
         at: s(at),
         gpus: [gpu].into(),
+        pods: Vec::new(),
     }
 }
 

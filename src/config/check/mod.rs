@@ -7,6 +7,7 @@ mod known_answers;
 mod network;
 mod otlp;
 mod phases;
+mod pod;
 mod probe;
 mod prompt_file;
 mod request;

@@ -14,6 +14,7 @@ use super::super::{
 };
 use super::gpu::gpu;
 use super::network::{balance, network, urls};
+use super::pod::pod_info;
 use super::request::{request, tokenizer};
 use super::{HOUR, check_unique, items, name};
 use crate::measurement::Api;
@@ -83,6 +84,7 @@ fn target<'a>(reader: &mut Reader<'a>, section: &Section<'a>) -> Option<TargetCo
     let node_every = reader.optional(section, "node_every", |given| {
         given.duration(FASTEST..=HOUR)
     });
+    let pod_info = pod_info(reader, section);
     let start = start(reader, section);
     Some(TargetConfig {
         name: name?,
@@ -100,6 +102,7 @@ fn target<'a>(reader: &mut Reader<'a>, section: &Section<'a>) -> Option<TargetCo
         gpu: gpu?,
         node,
         node_every: node_every.unwrap_or(NODE_EVERY),
+        pod_info,
         start,
     })
 }

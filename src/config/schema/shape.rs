@@ -85,7 +85,7 @@ fn list(wanted: &str, section: Option<Value>) -> Option<Value> {
         pattern(NAME)
     } else if rest.starts_with("numbers") {
         json!({ "type": "integer", "minimum": 0 })
-    } else if rest.starts_with("URLs") {
+    } else if rest.starts_with("URLs") || rest.starts_with("keys") {
         json!({ "type": "string" })
     } else if rest.starts_with("durations") {
         pattern(DURATION)

@@ -1,7 +1,7 @@
 //! Where the state of GPUs comes from, and what is said of sections that do not fit.
 
 use super::*;
-use crate::config::{GpuConfig, GpuSelect, GpuSource, NodeSource};
+use crate::config::{GpuConfig, GpuSelect, GpuSource, NodeSource, PodInfoConfig};
 
 fn with(lines: &str) -> String {
     with_probe(GOOD).replace("name: a", &format!("name: a\n  gpu: {lines}"))
@@ -57,6 +57,65 @@ fn the_host_of_a_target_is_a_page() {
     assert!(
         bad.to_string().contains("http://node-7:9100/metrics"),
         "{bad}"
+    );
+}
+
+#[test]
+fn a_pod_is_described_in_a_directory() {
+    let with = |lines: &str| with_probe(GOOD).replace("name: a", &format!("name: a\n  {lines}"));
+    let read = |lines: &str| from_text(&with(lines), Format::Yaml, "c.yaml");
+    let good = |lines: &str| {
+        let config = read(lines).unwrap_or_else(|found| panic!("{found}"));
+        config.targets[0].pod_info.clone()
+    };
+    let usual = PodInfoConfig::at("/etc/podinfo");
+    assert_eq!(usual.image_keys[3], "app.kubernetes.io/version");
+    assert_eq!(good("pod_info: /etc/podinfo"), Some(usual.clone()));
+    assert_eq!(good("pod_info: { dir: /etc/podinfo }"), Some(usual));
+    let own = good("pod_info: { dir: p, image_keys: [example.com/image, tag] }").expect("given");
+    assert_eq!(own.image_keys, ["example.com/image", "tag"]);
+    for (lines, path, wanted) in [
+        ("pod_info: ''", "pod_info", "`/etc/podinfo`, or a section"),
+        ("pod_info: 7", "pod_info", "`/etc/podinfo`, or a section"),
+        ("pod_info: {}", "pod_info.dir", "missing"),
+        (
+            "pod_info: { dir: p, keys: [a] }",
+            "pod_info.keys",
+            "image_keys",
+        ),
+        (
+            "pod_info: { dir: p, image_keys: [] }",
+            "image_keys",
+            "at least one",
+        ),
+        (
+            "pod_info: { dir: p, image_keys: [a, a] }",
+            "image_keys[1]",
+            "each key once",
+        ),
+        (
+            "pod_info: { dir: p, image_keys: [a/b/c] }",
+            "image_keys[0]",
+            "example.com/image",
+        ),
+        (
+            "pod_info: { dir: p, image_keys: ['a=b'] }",
+            "image_keys[0]",
+            "example.com/image",
+        ),
+    ] {
+        let found = read(lines).expect_err(lines).to_string();
+        assert!(
+            found.contains(path) && found.contains(wanted),
+            "{lines}: {found}"
+        );
+    }
+    let many: Vec<String> = (0..33).map(|number| format!("k{number}")).collect();
+    let many = format!("pod_info: {{ dir: p, image_keys: [{}] }}", many.join(", "));
+    let found = read(&many).expect_err("too many").to_string();
+    assert!(
+        found.contains("image_keys[32]") && found.contains("at most 32"),
+        "{found}"
     );
 }
 

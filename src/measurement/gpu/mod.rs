@@ -36,4 +36,6 @@ pub struct GpuSample {
     pub at: MonoTime,
     /// Each of them, at least one.
     pub gpus: Arc<[Gpu]>,
+    /// The pods that they serve, in order; empty where nothing tells.
+    pub pods: Vec<Box<str>>,
 }

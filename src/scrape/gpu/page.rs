@@ -1,6 +1,6 @@
 //! From an exporter's page to the GPUs that serve one target.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::amd::{self, Amd};
 use super::dcgm;
@@ -26,6 +26,8 @@ pub(super) struct Meaning {
 pub struct GpuPage {
     /// The GPUs that were asked for, by host, number and instance.
     pub gpus: Vec<Gpu>,
+    /// The pods that these serve, in order.
+    pub pods: Vec<Box<str>>,
     /// Whether any family of a known exporter was on it.
     pub recognised: bool,
     /// Values that were blank.
@@ -52,6 +54,7 @@ pub fn read_gpus(page: &str, select: &GpuSelect) -> GpuPage {
         recognised: read.recognised,
         blank: read.blank,
         implausible: read.implausible,
+        pods: std::mem::take(&mut read.pods).into_iter().collect(),
         gpus: read.finish(),
     }
 }
@@ -59,6 +62,7 @@ pub fn read_gpus(page: &str, select: &GpuSelect) -> GpuPage {
 #[derive(Default)]
 struct Reading {
     gpus: BTreeMap<Key, Gpu>,
+    pods: BTreeSet<Box<str>>,
     recognised: bool,
     blank: u64,
     implausible: u64,
@@ -79,6 +83,11 @@ impl Reading {
         self.recognised = true;
         if !row.is_in(select) {
             return;
+        }
+        if self.pods.len() < MOST
+            && let Some(pod) = row.pod(select)
+        {
+            self.pods.insert(pod.into());
         }
         let Some(fields) = self.fields(&row) else {
             return;
@@ -369,6 +378,39 @@ mod tests {
         assert_eq!(read_gpus(&page, &pod("dcgm*")).gpus.len(), 0);
         let old = row("DEV_GPU_UTIL", "pod_name=\"vllm-0\"", "1");
         assert_eq!(read_gpus(&old, &pod("vllm-0")).gpus.len(), 1);
+    }
+
+    #[test]
+    fn pods_are_those_of_the_gpus_that_were_asked_for() {
+        let page = |rows: &[&str]| -> String {
+            rows.iter()
+                .map(|labels| row("DEV_GPU_UTIL", labels, "1"))
+                .collect()
+        };
+        let mine = page(&[
+            "pod=\"vllm-b\"",
+            "pod=\"other\"",
+            "pod=\"vllm-a\"",
+            "pod=\"\"",
+        ]);
+        let pods = |page: &str, select: &GpuSelect| -> Vec<String> {
+            let pods = read_gpus(page, select).pods;
+            pods.iter().map(ToString::to_string).collect()
+        };
+        assert_eq!(pods(&mine, &pod("vllm-*")), ["vllm-a", "vllm-b"]);
+        assert_eq!(pods(&mine, &all()), ["other", "vllm-a", "vllm-b"]);
+        // Prometheus gives a row without a pod the one that the exporter runs in.
+        let passed_on = page(&[
+            "job=\"dcgm\",pod=\"exporter-x\",exported_pod=\"vllm-a\"",
+            "job=\"dcgm\",pod=\"exporter-x\"",
+        ]);
+        assert_eq!(pods(&passed_on, &all()), ["vllm-a"]);
+        let kept = page(&[
+            "job=\"dcgm\",pod=\"vllm-a\"",
+            "job=\"dcgm\",pod=\"exporter-x\"",
+        ]);
+        assert_eq!(pods(&kept, &all()), [""; 0]);
+        assert_eq!(pods(&kept, &pod("vllm-*")), ["vllm-a"]);
     }
 
     #[test]

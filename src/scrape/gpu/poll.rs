@@ -53,6 +53,7 @@ impl GpuPoll {
             target_index: self.target_index,
             at: page.finished_at,
             gpus: read.gpus.into(),
+            pods: read.pods,
         };
         ("ok", Some(sample))
     }

@@ -59,6 +59,17 @@ impl<'a> Row<'a> {
         self.first(&["modelName", "card_model"]).unwrap_or_default()
     }
 
+    /// The pod that it serves, if it says so. On a page that a Prometheus passed on, `pod` may be
+    /// the exporter's own: there it is believed if `select` asks for such a pod.
+    pub(super) fn pod(&self, select: &GpuSelect) -> Option<Cow<'a, str>> {
+        let [of_workload, others @ ..] = POD;
+        let is_passed_on = || self.first(&["job"]).is_some();
+        self.first(&[of_workload]).or_else(|| {
+            let is_believed = select.pod.is_some() || !is_passed_on();
+            is_believed.then(|| self.first(&others)).flatten()
+        })
+    }
+
     pub(super) fn clock_type(&self) -> Option<Cow<'a, str>> {
         self.first(&["clock_type"])
     }

@@ -118,6 +118,7 @@ impl NvmlWatch {
                     target_index: target.target_index,
                     at,
                     gpus: chosen.into(),
+                    pods: Vec::new(),
                 });
             }
         }

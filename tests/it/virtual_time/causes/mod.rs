@@ -88,6 +88,7 @@ async fn scrape((simulator, anchor): (Simulator, TimeAnchor), (scrapes, gpus, no
             target_index: 0,
             at: anchor.now(),
             gpus: read.gpus.into(),
+            pods: read.pods,
         };
         if scrapes.send(scrape).await.is_err() || gpus.send(sample).await.is_err() {
             return;
