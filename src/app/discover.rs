@@ -3,13 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use hyper::header::LOCATION;
+
 use super::aside::{Asking, Page, page_at};
 use super::streams::headers;
 use crate::client::{models_path, served_models};
 use crate::clock::TimeAnchor;
 use crate::config::{BaseUrl, Config, TargetConfig};
 use crate::measurement::Stream;
-use crate::transport::fetch::FetchError;
+use crate::transport::fetch::{FetchError, Fetched};
 
 /// Models named in a message.
 const SHOWN: usize = 10;
@@ -33,12 +35,14 @@ pub enum DiscoverError {
         error: FetchError,
     },
     /// An answer without a list of models.
-    #[error("`{url}` answered {status} and no list of models")]
+    #[error("`{url}` answered {status}{} and no list of models", leading(.to.as_deref()))]
     NoList {
         /// What was asked.
         url: String,
         /// Status of the answer.
         status: u16,
+        /// Where it leads to instead.
+        to: Option<String>,
     },
     /// The configured one is not among them.
     #[error("`{url}` lists {}, and not `{model}`", names(.served))]
@@ -58,6 +62,22 @@ pub enum DiscoverError {
         /// The names listed.
         served: Vec<String>,
     },
+}
+
+/// Where `answer` leads to, if it is a redirect.
+fn leads_to(answer: &Fetched) -> Option<String> {
+    /// Longer ones are cut.
+    const SHOWN: usize = 256;
+    let location = answer.headers.get(LOCATION);
+    let location = location.filter(|_| answer.status.is_redirection())?;
+    let text = String::from_utf8_lossy(location.as_bytes());
+    Some(text.chars().take(SHOWN).collect())
+}
+
+/// The same in a message.
+fn leading(to: Option<&str>) -> String {
+    to.map(|to| format!(", which leads to `{to}`,"))
+        .unwrap_or_default()
 }
 
 /// The first few of them.
@@ -145,6 +165,7 @@ pub(super) async fn listed_at(
         _ => Err(DiscoverError::NoList {
             url,
             status: answer.status.as_u16(),
+            to: leads_to(&answer),
         }),
     }
 }

@@ -165,7 +165,7 @@ impl Survey {
             (Some(api), _) => vec![api],
             // It does not answer at all, and chat says best why.
             (None, Some(DiscoverError::Fetch { .. })) => vec![Api::Chat],
-            (None, Some(error)) if !has_model && wants_credentials(error) => Vec::new(),
+            (None, Some(error)) if !has_model && is_kept_from_us(error) => Vec::new(),
             _ => candidates(server.engine, has_model),
         };
         let mut tried: Vec<(Api, RequestRecord)> = Vec::new();
@@ -187,6 +187,8 @@ impl Survey {
             }
         }
         match listing.silent {
+            // It speaks no HTTP, or something else that no list would mend.
+            Some(DiscoverError::Fetch { .. }) => Err(unanswered(0, tried)),
             // A server that says which model it serves is asked for that one; others have to be
             // told.
             Some(error) if !has_model && self.api.is_none_or(names_model) => {
@@ -340,11 +342,13 @@ const fn names_model(api: Api) -> bool {
     models_path(api).is_some() || api.names_model_in_path()
 }
 
-fn wants_credentials(error: &DiscoverError) -> bool {
+/// Whether whatever is asked there is answered likewise: who it is has to be said first, it is
+/// elsewhere, or it does not serve now.
+fn is_kept_from_us(error: &DiscoverError) -> bool {
     matches!(
         error,
         DiscoverError::NoList {
-            status: 401 | 403,
+            status: 300..=399 | 401 | 403 | 408 | 429 | 500 | 502..,
             ..
         }
     )

@@ -26,6 +26,7 @@ const ENDS: [&str; 8] = [
     "/metrics",
     "/health",
 ];
+const WANTED_URL: &str = "`http://host:port`, `https://host` or `unix:///absolute/path`";
 /// Longest name of a target.
 const LONGEST_NAME: usize = 64;
 /// A shorter key may stand in any text by chance.
@@ -117,15 +118,20 @@ impl Args {
         } else {
             format!("http://{}", self.url)
         };
-        let bare = given.trim_end_matches('/');
-        let is_socket = given.starts_with("unix:");
-        let ended = ENDS.iter().find_map(|end| bare.strip_suffix(end));
-        let bare = ended.filter(|_| !is_socket).unwrap_or(bare);
-        BaseUrl::parse(bare).map_err(|error| {
+        let (scheme, rest) = given.split_once("://").unwrap_or_default();
+        // The path of a socket is as it is.
+        let bare = if scheme.eq_ignore_ascii_case("unix") {
+            rest
+        } else {
+            let bare = rest.trim_end_matches('/');
+            let ended = ENDS.iter().find_map(|end| bare.strip_suffix(end));
+            ended.unwrap_or(bare)
+        };
+        BaseUrl::parse(&format!("{scheme}://{bare}")).map_err(|error| {
             // User information may be a password.
             let is_secret = self.url.contains(['@', '?']);
             let shown = if is_secret { "…" } else { &self.url };
-            format!("--url: `{shown}`: {error}\n  wanted: `http://host:port`")
+            format!("--url: `{shown}`: {error}\n  wanted: {WANTED_URL}")
         })
     }
 
@@ -303,6 +309,31 @@ fn refusal(error: SurveyError, url: &BaseUrl) -> anyhow::Result<(Exit, String)> 
             Exit::Failed,
             format!("--url: {error}\n  wanted: a list of models\n  hint: {CREDENTIALS}"),
         ),
+        SurveyError::Model(
+            error @ DiscoverError::NoList {
+                status: 300..=399, ..
+            },
+        ) => (
+            Exit::Failed,
+            format!(
+                "--url: {error}\n  wanted: a list of models\n  hint: no redirect is followed: `--url` takes the address that it leads to"
+            ),
+        ),
+        SurveyError::Model(
+            error @ DiscoverError::NoList {
+                status: 408 | 429 | 500..,
+                ..
+            },
+        ) => (
+            Exit::Failed,
+            format!(
+                "--url: {error}\n  wanted: a list of models\n  hint: is it loading, or is there no server behind it? `--model NAME` asks without the list"
+            ),
+        ),
+        SurveyError::Model(error @ DiscoverError::Fetch { .. }) => (
+            Exit::Failed,
+            format!("--url: {error}\n  wanted: an answer from an inference server"),
+        ),
         SurveyError::Model(error) => (
             Exit::Usage,
             format!(
@@ -428,6 +459,9 @@ mod tests {
             ("https://gw/team/v1/models", "https://gw:443/team"),
             ("http://[::1]:9/", "http://[::1]:9"),
             ("unix:///run/models", "unix:///run/models"),
+            ("unix:///run/metrics", "unix:///run/metrics"),
+            ("HTTP://h:8000/v1", "http://h:8000"),
+            ("Unix:///run/models", "unix:///run/models"),
         ] {
             let parsed = args(&["--url", given]).url().expect("an address");
             assert_eq!(parsed.to_string(), url, "{given}");
@@ -439,8 +473,24 @@ mod tests {
         let refused = |given: &str| args(&["-u", given]).url().expect_err("refused");
         assert_eq!(
             refused("ftp://h"),
-            "--url: `ftp://h`: scheme `ftp` is not `http`, `https` or `unix`\n  wanted: `http://host:port`"
+            "--url: `ftp://h`: scheme `ftp` is not `http`, `https` or `unix`\n  wanted: `http://host:port`, `https://host` or `unix:///absolute/path`"
         );
+        for (given, wrong) in [
+            ("unix://", "the path of the socket is missing"),
+            ("UNIX:///", "the path of the socket is missing"),
+            (
+                "unix://run/x",
+                "`run/x` of the socket does not begin with `/`",
+            ),
+            ("http://", "the host is missing"),
+            ("https:///", "the host is missing"),
+            ("http:///v1", "the host is missing"),
+            ("", "the host is missing"),
+        ] {
+            let told = refused(given);
+            let begin = format!("--url: `{given}`: ");
+            assert!(told.starts_with(&begin) && told.contains(wrong), "{told}");
+        }
         assert!(!refused("http://u:geheim@h").contains("geheim"));
         assert!(!refused("http://h?key=geheim").contains("geheim"));
         assert!(refused("http://h:99999").contains("port `99999`"));

@@ -2,7 +2,7 @@
 //!
 //! Data goes to stdout, everything else to stderr. Exit codes: 0 fine; 1 a check failed; 2
 //! usage or configuration; 3 the run finished but its numbers are not to be trusted; 4 an
-//! internal failure; 130 and 143 on signals after an orderly drain.
+//! internal failure, or a standard output that cannot be written; 130 and 143 on signals after an orderly drain.
 //!
 //! | room | known for | does | never does |
 //! |---|---|---|---|
@@ -143,10 +143,13 @@ pub fn main() -> ExitCode {
             } else {
                 Exit::Fine
             };
-            if error.print().is_err() {
-                return Exit::Internal.into();
-            }
-            return code.into();
+            return match error.print() {
+                Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+                    say(&format!("error: {UNWRITTEN}: {error}"));
+                    Exit::Internal.into()
+                }
+                _ => code.into(),
+            };
         }
     };
     if let Err(message) = crate::telemetry::init_log(&cli.log) {
@@ -197,6 +200,9 @@ fn say(text: &str) {
     drop(writeln!(io::stderr(), "{}", plain_lines(text)));
 }
 
+/// What is said, with exit code 4, where a result finds no place.
+const UNWRITTEN: &str = "standard output cannot be written";
+
 /// A result for whoever reads standard output.
 ///
 /// A reader that has seen enough, as `head`, is no error.
@@ -204,7 +210,7 @@ fn print(text: &str) -> anyhow::Result<()> {
     let mut stdout = io::stdout().lock();
     match writeln!(stdout, "{}", screen(text)).and_then(|()| stdout.flush()) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        written => written.context("standard output cannot be written"),
+        written => written.context(UNWRITTEN),
     }
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use clap::Subcommand;
 
-use super::{Exit, say, trace_analyze, trace_convert, trace_synthesize};
+use super::{Exit, UNWRITTEN, say, trace_analyze, trace_convert, trace_synthesize};
 use crate::app::{not_a_part, parts};
 use crate::load::trace::{
     Clock, Detected, FileIds, Format, Kind, ReadOptions, RowError, Rows, SORTED_IN, Sorter, Source,
@@ -89,13 +89,35 @@ pub(super) type Unusable = String;
 pub(super) fn run(args: &Args) -> anyhow::Result<Exit> {
     let ended = match &args.command {
         TraceCommand::Analyze(args) => trace_analyze::run(args)?,
-        TraceCommand::Convert(args) => trace_convert::run(args),
-        TraceCommand::Synthesize(args) => trace_synthesize::run(args),
+        TraceCommand::Convert(args) => told(trace_convert::run(args))?,
+        TraceCommand::Synthesize(args) => told(trace_synthesize::run(args))?,
     };
     Ok(ended.unwrap_or_else(|unusable| {
         say(&unusable);
         Exit::Usage
     }))
+}
+
+/// Why a trace was not written.
+pub(super) enum Unwritten {
+    /// What was given cannot be used.
+    Unusable(Unusable),
+    /// Standard output takes no more.
+    Stdout(io::Error),
+}
+
+impl From<Unusable> for Unwritten {
+    fn from(unusable: Unusable) -> Self {
+        Self::Unusable(unusable)
+    }
+}
+
+fn told(ended: Result<Exit, Unwritten>) -> anyhow::Result<Result<Exit, Unusable>> {
+    match ended {
+        Ok(exit) => Ok(Ok(exit)),
+        Err(Unwritten::Unusable(unusable)) => Ok(Err(unusable)),
+        Err(Unwritten::Stdout(error)) => Err(anyhow::Error::from(error).context(UNWRITTEN)),
+    }
 }
 
 impl Input {
@@ -313,11 +335,11 @@ impl Trace {
     /// All rows in the order of their times, with ids of blocks that are those of the whole file.
     ///
     /// Sessions on clocks of their own are put in order only if `one_clock` is asked for.
-    pub(super) fn each_in_order(
+    pub(super) fn each_in_order<E: From<Unusable>>(
         &mut self,
         one_clock: bool,
-        mut take: impl FnMut(&mut TraceRow) -> Result<(), Unusable>,
-    ) -> Result<(), Unusable> {
+        mut take: impl FnMut(&mut TraceRow) -> Result<(), E>,
+    ) -> Result<(), E> {
         let format = self.detected.format;
         let sorts = match format.clock() {
             Clock::Session => one_clock,
@@ -404,7 +426,7 @@ impl Write for Piped {
 impl Target {
     /// Opens the file for writing, unless it is the one that is read.
     pub(super) fn create(&self, input: &Input) -> Result<Box<dyn Write>, Unusable> {
-        if self.out == Path::new("-") {
+        if self.is_stdout() {
             return Ok(Box::new(Piped(BufWriter::new(io::stdout()))));
         }
         let name = self.out.display();
@@ -428,11 +450,18 @@ impl Target {
     }
 
     /// What is said when writing fails.
-    pub(super) fn failed(&self, error: &io::Error) -> Unusable {
-        format!(
+    pub(super) fn failed(&self, error: io::Error) -> Unwritten {
+        if self.is_stdout() {
+            return Unwritten::Stdout(error);
+        }
+        Unwritten::Unusable(format!(
             "{}: {error}\n  wanted: a file that can be written",
             self.out.display()
-        )
+        ))
+    }
+
+    fn is_stdout(&self) -> bool {
+        self.out == Path::new("-")
     }
 }
 

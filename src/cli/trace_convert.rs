@@ -1,6 +1,6 @@
 //! `trace convert`: a trace in another format.
 
-use super::trace::{Input, Target, Unusable, written};
+use super::trace::{Input, Target, Unwritten, written};
 use super::{Exit, say};
 use crate::load::trace::{Clock, Format, Losses, TraceWriter, WriteError};
 
@@ -20,7 +20,7 @@ pub(super) struct Args {
     to_block_size: Option<u32>,
 }
 
-pub(super) fn run(args: &Args) -> Result<Exit, Unusable> {
+pub(super) fn run(args: &Args) -> Result<Exit, Unwritten> {
     let to = written(&args.to)?;
     let mut trace = args.input.open()?;
     let from = trace.detected.format;
@@ -39,9 +39,7 @@ pub(super) fn run(args: &Args) -> Result<Exit, Unusable> {
             .write(row)
             .map_err(|error| refused(&args.target, error))
     })?;
-    let (rows, losses) = writer
-        .finish()
-        .map_err(|error| args.target.failed(&error))?;
+    let (rows, losses) = writer.finish().map_err(|error| args.target.failed(error))?;
     say(&format!("{rows} rows written as {}", to.name()));
     if trace.bad_rows > 0 {
         say(&format!("{} rows were passed over", trace.bad_rows));
@@ -61,13 +59,13 @@ pub(super) fn one_clock(from: Format, to: Format) -> bool {
     from.clock() == Clock::Session && to != Format::Mooncake
 }
 
-pub(super) fn refused(target: &Target, error: WriteError) -> Unusable {
+pub(super) fn refused(target: &Target, error: WriteError) -> Unwritten {
     match error {
-        WriteError::Row(fault) => format!(
+        WriteError::Row(fault) => Unwritten::Unusable(format!(
             "{}: `{}`\n  wanted: {}\n  hint: another format may do without",
             fault.field, fault.value, fault.wanted
-        ),
-        WriteError::File(error) => target.failed(&error),
+        )),
+        WriteError::File(error) => target.failed(error),
     }
 }
 

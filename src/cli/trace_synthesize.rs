@@ -1,6 +1,6 @@
 //! `trace synthesize`: another trace made from one.
 
-use super::trace::{Input, Target, Unusable, written};
+use super::trace::{Input, Target, Unusable, Unwritten, written};
 use super::trace_convert::{block_tokens, one_clock, refused, say_losses};
 use super::{Exit, say};
 use crate::load::trace::{
@@ -68,10 +68,11 @@ pub(super) struct Args {
     seed: u64,
 }
 
-pub(super) fn run(args: &Args) -> Result<Exit, Unusable> {
+pub(super) fn run(args: &Args) -> Result<Exit, Unwritten> {
     let how = args.synthesis()?;
     if !args.input.is_file() {
-        return Err("-: standard input\n  wanted: a file, since it is read twice".to_owned());
+        let unusable = "-: standard input\n  wanted: a file, since it is read twice".to_owned();
+        return Err(unusable.into());
     }
     let to = args.to.as_deref().map(written).transpose()?;
     // First: which blocks are shared.
@@ -115,9 +116,7 @@ pub(super) fn run(args: &Args) -> Result<Exit, Unusable> {
         left_out += 1;
         Ok(())
     })?;
-    let (rows, losses) = writer
-        .finish()
-        .map_err(|error| args.target.failed(&error))?;
+    let (rows, losses) = writer.finish().map_err(|error| args.target.failed(error))?;
     say(&format!("{rows} rows written as {}", to.name()));
     for (count, why) in [
         (trace.bad_rows, "were passed over"),

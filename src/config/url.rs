@@ -37,16 +37,19 @@ impl BaseUrl {
     ///
     /// On another scheme, user information, a query, a bad port, or no host.
     pub fn parse(text: &str) -> Result<Self, UrlError> {
-        let (scheme, rest) = match text.split_once("://") {
-            Some(("http", rest)) => (Scheme::Http, rest),
-            Some(("https", rest)) => (Scheme::Https, rest),
-            Some(("unix", path)) => return Self::socket(path),
-            Some((scheme, _)) => {
+        let Some((scheme, rest)) = text.split_once("://") else {
+            return invalid("no scheme; wanted `http://host:port`".to_owned());
+        };
+        // Case does not matter in it (RFC 3986, 3.1).
+        let scheme = match scheme.to_ascii_lowercase().as_str() {
+            "http" => Scheme::Http,
+            "https" => Scheme::Https,
+            "unix" => return Self::socket(rest),
+            _ => {
                 return invalid(format!(
                     "scheme `{scheme}` is not `http`, `https` or `unix`"
                 ));
             }
-            None => return invalid("no scheme; wanted `http://host:port`".to_owned()),
         };
         if rest.contains(['?', '#', '@']) || rest.contains(char::is_whitespace) {
             return invalid("only host, port and path may follow the scheme".to_owned());
@@ -73,15 +76,22 @@ impl BaseUrl {
     }
 
     fn socket(path: &str) -> Result<Self, UrlError> {
-        if !path.starts_with('/') || path.len() < 2 || path.contains('\0') {
-            return invalid("wanted `unix:///absolute/path`".to_owned());
-        }
-        Ok(Self {
-            scheme: Scheme::Unix,
-            host: path.to_owned(),
-            port: 0,
-            prefix: String::new(),
-        })
+        let what = match path {
+            "" | "/" => "the path of the socket is missing".to_owned(),
+            _ if path.contains('\0') => "the path of the socket has a zero in it".to_owned(),
+            _ if !path.starts_with('/') => {
+                format!("the path `{path}` of the socket does not begin with `/`")
+            }
+            _ => {
+                return Ok(Self {
+                    scheme: Scheme::Unix,
+                    host: path.to_owned(),
+                    port: 0,
+                    prefix: String::new(),
+                });
+            }
+        };
+        invalid(format!("{what}; wanted `unix:///absolute/path`"))
     }
 
     /// What carries the bytes.
@@ -139,7 +149,10 @@ fn split_port(authority: &str, scheme: Scheme) -> Result<(&str, u16), UrlError> 
     let (host, port) = match authority.strip_prefix('[') {
         Some(rest) => match rest.split_once(']') {
             Some((host, "")) => (host, None),
-            Some((host, port)) => (host, port.strip_prefix(':')),
+            Some((host, port)) => match port.strip_prefix(':') {
+                Some(port) => (host, Some(port)),
+                None => return invalid(format!("`{port}` after the address is no port")),
+            },
             None => return invalid(format!("`{authority}` lacks a closing bracket")),
         },
         None => match authority.split_once(':') {
@@ -148,7 +161,7 @@ fn split_port(authority: &str, scheme: Scheme) -> Result<(&str, u16), UrlError> 
         },
     };
     if host.is_empty() {
-        return invalid("the host is empty".to_owned());
+        return invalid("the host is missing; wanted `http://host:port`".to_owned());
     }
     match port {
         None if scheme == Scheme::Https => Ok((host, 443)),
@@ -175,6 +188,9 @@ mod tests {
             ("http://[::1]:9/x", "::1", 9, "/x"),
             ("https://api.example/v1", "api.example", 443, ""),
             ("unix:///run/vllm.sock", "/run/vllm.sock", 0, ""),
+            ("HTTP://Host:8000/v1", "Host", 8000, ""),
+            ("Https://api.example", "api.example", 443, ""),
+            ("UNIX:///run/Vllm.sock", "/run/Vllm.sock", 0, ""),
         ] {
             let url = BaseUrl::parse(text).expect("a good URL");
             assert_eq!(
@@ -187,19 +203,29 @@ mod tests {
 
     #[test]
     fn bad_urls_say_what_is_wrong() {
-        for text in [
-            "x:8000",
-            "ftp://x",
-            "http://",
-            "http://u@x",
-            "http://x:0",
-            "http://x:99999",
-            "http://x/?a=1",
-            "http://[::1",
-            "unix://run/x",
-            "unix:///",
+        for (text, wrong) in [
+            ("x:8000", "no scheme"),
+            ("http:x", "no scheme"),
+            ("ftp://x", "`ftp`"),
+            ("http://", "the host is missing"),
+            ("HTTPS:///path", "the host is missing"),
+            ("http://:8000", "the host is missing"),
+            ("http://u@x", "only host, port and path"),
+            ("http://x:0", "port `0`"),
+            ("http://x:", "port ``"),
+            ("http://x:99999", "port `99999`"),
+            ("http://x/?a=1", "only host, port and path"),
+            ("http://[::1", "closing bracket"),
+            ("http://[::1]8000", "`8000` after the address"),
+            (
+                "unix://run/x",
+                "`run/x` of the socket does not begin with `/`",
+            ),
+            ("unix://", "the path of the socket is missing"),
+            ("unix:///", "the path of the socket is missing"),
         ] {
-            assert!(BaseUrl::parse(text).is_err(), "{text}");
+            let error = BaseUrl::parse(text).expect_err(text).to_string();
+            assert!(error.contains(wrong), "{text}: {error}");
         }
     }
 }

@@ -167,3 +167,78 @@ impl Beside for IdentityPoll {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex, PoisonError};
+
+    use axum::Router;
+    use axum::http::{StatusCode, Uri};
+    use tokio::net::TcpListener;
+
+    use super::*;
+    use crate::transport::fetch::FetchTimeouts;
+
+    /// What a server answers: to its version, and to all else.
+    type Answers = Arc<Mutex<[(u16, &'static str); 2]>>;
+
+    async fn server(answers: Answers) -> String {
+        let listener = TcpListener::bind("127.0.0.1:0").await;
+        let listener = listener.expect("loopback has a free port");
+        let url = format!("http://{}", listener.local_addr().expect("it is bound"));
+        let router = Router::new().fallback(move |uri: Uri| async move {
+            let answers = *answers.lock().unwrap_or_else(PoisonError::into_inner);
+            let (status, body) = answers[usize::from(uri.path() != "/info")];
+            (StatusCode::from_u16(status).expect("a status"), body)
+        });
+        tokio::spawn(async move { axum::serve(listener, router).await });
+        url
+    }
+
+    fn poll(url: &str) -> IdentityPoll {
+        let second = Duration::from_secs(5);
+        let timeouts = FetchTimeouts {
+            connect: second,
+            total: second,
+        };
+        let anchor = TimeAnchor::start();
+        IdentityPoll {
+            target_index: 0,
+            target: "a".to_owned(),
+            versions: VERSION_PATHS.map(|path| format!("{url}{path}")).into(),
+            models: Some(format!("{url}/v1/models")),
+            names: |_| None,
+            headers: HeaderMap::new(),
+            every: second,
+            anchor,
+            fetch: Fetch::new(anchor, timeouts).expect("a client needs nothing special"),
+            place: VersionPlace::default(),
+        }
+    }
+
+    #[tokio::test]
+    async fn a_server_that_is_loading_is_asked_again_and_one_that_tells_nothing_is_not() {
+        let loading = [(503, ""), (503, "")];
+        let answers: Answers = Arc::new(Mutex::new(loading));
+        let poll_of = poll(&server(Arc::clone(&answers)).await);
+        let set = |new| *answers.lock().unwrap_or_else(PoisonError::into_inner) = new;
+        assert_eq!(poll_of.read().await, ("unavailable", None));
+        set([(200, r#"{"version": "3.2.1"}"#), (404, "")]);
+        let (result, sample) = poll_of.read().await;
+        let version = sample.and_then(|sample| sample.version);
+        assert_eq!((result, version.as_deref()), ("ok", Some("3.2.1")));
+        set(loading);
+        assert_eq!(poll_of.read().await, ("unavailable", None));
+
+        set([(404, ""), (404, "")]);
+        let mute = poll(&server(Arc::clone(&answers)).await);
+        assert_eq!(mute.read().await, ("untold", None));
+        set([(200, r#"{"version": "3.2.1"}"#), (404, "")]);
+        assert_eq!(mute.read().await, ("untold", None), "not for an hour");
+
+        let nobody = TcpListener::bind("127.0.0.1:0").await;
+        let nobody = nobody.expect("loopback has a free port").local_addr();
+        let gone = poll(&format!("http://{}", nobody.expect("it is bound")));
+        assert_eq!(gone.read().await, ("unreachable", None));
+    }
+}

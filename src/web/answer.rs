@@ -6,7 +6,7 @@ use std::net::IpAddr;
 
 use axum::Json;
 use axum::extract::Request;
-use axum::http::{HeaderValue, Method, StatusCode, Uri, header};
+use axum::http::{HeaderValue, Method, StatusCode, Uri, Version, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
@@ -59,6 +59,24 @@ pub(super) async fn wrong_method(method: Method, uri: Uri) -> Response {
         format!("`{}` does not take `{method}`", uri.path()),
         "`GET`, or `POST` at `/api/v1/marks`".to_owned(),
     )
+}
+
+/// Lets a request pass that names one host, as HTTP/1.1 demands it (RFC 9112, 3.2).
+pub(super) async fn one_host(request: Request, next: Next) -> Response {
+    let hosts = request.headers().get_all(header::HOST).iter().count();
+    match (request.version(), hosts) {
+        (Version::HTTP_11, 0) => problem(
+            StatusCode::BAD_REQUEST,
+            "the request names no host".to_owned(),
+            "a header `host`, as HTTP/1.1 demands it".to_owned(),
+        ),
+        (_, 0 | 1) => next.run(request).await,
+        (_, hosts) => problem(
+            StatusCode::BAD_REQUEST,
+            format!("the request names a host {hosts} times"),
+            "one header `host`".to_owned(),
+        ),
+    }
 }
 
 /// Lets a request pass that names this machine as its host. A page from elsewhere whose name was

@@ -1,8 +1,12 @@
 //! `/api/v1/marks`: what changed on targets, and how a pipeline says what it did.
 
+use std::error::Error;
+use std::io;
+
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::State;
+use axum::extract::rejection::BytesRejection;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
@@ -64,8 +68,12 @@ pub(super) async fn list(State(state): State<SurfaceState>) -> Json<Marks> {
 pub(super) async fn post(
     State(state): State<SurfaceState>,
     headers: HeaderMap,
-    body: Bytes,
+    body: Result<Bytes, BytesRejection>,
 ) -> Response {
+    let body = match body {
+        Ok(body) => body,
+        Err(rejection) => return unread(&rejection),
+    };
     // A page from elsewhere can post without asking, but not with this type.
     if !is_json(&headers) {
         let message = "the body is not said to be JSON".to_owned();
@@ -82,6 +90,26 @@ pub(super) async fn post(
         }
         Err((message, wanted)) => problem(StatusCode::BAD_REQUEST, message, wanted),
     }
+}
+
+/// Why the body is not there.
+fn unread(rejection: &BytesRejection) -> Response {
+    let status = rejection.status();
+    if status == StatusCode::PAYLOAD_TOO_LARGE {
+        let message = format!("the body is longer than {MOST_BYTES} bytes");
+        return problem(status, message, WANTED.to_owned());
+    }
+    let mut causes = std::iter::successors(rejection.source(), |&cause| cause.source());
+    let is_late = causes.any(|cause| {
+        let failed = cause.downcast_ref::<io::Error>();
+        failed.is_some_and(|failed| failed.kind() == io::ErrorKind::TimedOut)
+    });
+    if is_late {
+        let message = "the body did not come within ten seconds".to_owned();
+        return problem(StatusCode::REQUEST_TIMEOUT, message, WANTED.to_owned());
+    }
+    let message = "the body did not come as a whole".to_owned();
+    problem(status, message, WANTED.to_owned())
 }
 
 fn is_json(headers: &HeaderMap) -> bool {

@@ -1,11 +1,13 @@
 //! Puts the routes on a listener, within bounds: so many connections, so long in silence, so
-//! long at the stop. A client that is stuck holds neither the others nor the exit.
+//! long at the stop. A client that is stuck holds neither the others nor the exit: where there is
+//! no place for a new connection, the one on which nothing has moved for longest gives its up.
+
+mod places;
 
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -13,9 +15,10 @@ use axum::Router;
 use axum::serve::Listener;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Sleep, sleep, timeout};
 use tokio_util::sync::CancellationToken;
+
+use self::places::{Place, Places};
 
 /// Connections at a time; a browser holds six, a Prometheus one.
 const CONNECTIONS: usize = 64;
@@ -44,7 +47,7 @@ pub async fn serve(
     let stopping = CancellationToken::new();
     let bounded = Bounded {
         listener,
-        slots: Arc::new(Semaphore::new(CONNECTIONS)),
+        places: Places::new(CONNECTIONS),
     };
     let server = axum::serve(bounded, router)
         .with_graceful_shutdown(stopping.clone().cancelled_owned())
@@ -58,10 +61,10 @@ pub async fn serve(
     timeout(GRACE, server).await.unwrap_or(Ok(()))
 }
 
-/// A listener that accepts only while a slot is free.
+/// A listener whose connections have a place each.
 struct Bounded {
     listener: TcpListener,
-    slots: Arc<Semaphore>,
+    places: Places,
 }
 
 impl Listener for Bounded {
@@ -69,17 +72,14 @@ impl Listener for Bounded {
     type Addr = SocketAddr;
 
     async fn accept(&mut self) -> (Self::Io, Self::Addr) {
-        let slot = Arc::clone(&self.slots)
-            .acquire_owned()
-            .await
-            .expect("the semaphore is never closed");
         // The accept of axum's own implementation waits and retries after an error.
         let (stream, address) = Listener::accept(&mut self.listener).await;
+        let place = self.places.take().await;
         let watched = Watched {
             stream,
             asking: true,
             silence: Box::pin(sleep(ASKING)),
-            _slot: slot,
+            place,
         };
         (watched, address)
     }
@@ -89,20 +89,21 @@ impl Listener for Bounded {
     }
 }
 
-/// A connection that fails when nothing has moved on it for [`SILENCE`], or when a request has
-/// not come in full after [`ASKING`].
+/// A connection that fails when nothing has moved on it for [`SILENCE`], when a request has not
+/// come in full after [`ASKING`], or when another needs its place.
 struct Watched {
     stream: TcpStream,
     /// A request is being read, or has not begun on a new connection.
     asking: bool,
     silence: Pin<Box<Sleep>>,
-    _slot: OwnedSemaphorePermit,
+    place: Place,
 }
 
 impl Watched {
     /// An answer moves: the request was there.
     fn wrote<T>(&mut self, moved: &Poll<io::Result<T>>) {
         if moved.is_ready() {
+            self.place.answers();
             self.asking = false;
             self.silence.as_mut().set(sleep(SILENCE));
         }
@@ -117,6 +118,9 @@ impl Watched {
         if moved.is_ready() {
             return moved;
         }
+        if self.place.poll_taken(context).is_ready() {
+            return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
+        }
         ready!(self.silence.as_mut().poll(context));
         Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
     }
@@ -129,6 +133,9 @@ impl AsyncRead for Watched {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let moved = Pin::new(&mut self.stream).poll_read(context, buffer);
+        if moved.is_ready() {
+            self.place.asks();
+        }
         if moved.is_ready() && !self.asking {
             self.asking = true;
             self.silence.as_mut().set(sleep(ASKING));

@@ -113,6 +113,7 @@ pub fn router(state: SurfaceState, exposure: Exposure) -> Router {
         Exposure::Beyond => open.fallback(answer::not_exposed),
     };
     all.method_not_allowed_fallback(answer::wrong_method)
+        .layer(axum::middleware::from_fn(answer::one_host))
         .layer(axum::middleware::map_response(answer::harden))
         .with_state(state)
 }

@@ -1,5 +1,6 @@
 //! The surface over a real loopback socket, asked as any client would.
 
+mod connections;
 mod streams;
 
 use std::io::Read as _;

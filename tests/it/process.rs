@@ -17,5 +17,6 @@ mod pods;
 mod run;
 pub(crate) mod scrape;
 pub(crate) mod setting;
+mod stdout;
 mod targets;
 mod trace;

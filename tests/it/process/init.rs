@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio::net::UnixListener;
 use tokio::time::Instant;
 
-use self::servers::{KEY, Like, router, secure_server, server};
+use self::servers::{KEY, Like, router, secure_server, server, strange_server};
 use super::setting::{Daemon, Finished, SOON, Simulated, Untouched, finish, finish_command};
 use crate::program::{blessing, free_address, get, scratch, tokencanary};
 
@@ -311,7 +311,27 @@ async fn what_is_no_inference_server_is_told_and_nothing_is_written() {
     ];
     assert_refused(&folder, &told, (1, &parts));
 
+    for more in [&[][..], &["--model", "m"]] {
+        let strange = strange_server().await;
+        let told = init(&folder, &strange, more).await;
+        let url = format!("--url: `{strange}`: `chat`: ");
+        assert_refused(&folder, &told, (1, &[&url, "wanted: an answer"]));
+    }
+
+    let loading = server(Like::Loading).await;
+    let told = init(&folder, &loading, &[]).await;
+    let list = format!("--url: `{loading}/v1/models` answered 503 and no list");
+    assert_refused(&folder, &told, (1, &[&list, "is it loading"]));
+    let told = init(&folder, &loading, &["--model", "m"]).await;
+    assert_refused(&folder, &told, (1, &["`chat`: http_status", "503"]));
+
     let moved = server(Like::Moved).await;
+    let told = init(&folder, &moved, &[]).await;
+    let leads = [
+        "/v1/models` answered 308, which leads to `https://elsewhere/`",
+        "no redirect is followed",
+    ];
+    assert_refused(&folder, &told, (1, &leads));
     let told = init(&folder, &moved, &["--model", "m"]).await;
     assert_refused(
         &folder,

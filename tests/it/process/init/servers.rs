@@ -14,6 +14,7 @@ use axum::response::{IntoResponse, Response};
 use futures_util::stream::{self, StreamExt};
 use rustls::ServerConfig;
 use rustls::pki_types::PrivateKeyDer;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
@@ -36,6 +37,8 @@ pub(super) enum Like {
     Llama,
     /// Vectors only.
     Embeddings,
+    /// It is there, and not yet ready for anything.
+    Loading,
     /// Chat, and no list.
     Unlisted,
     /// A list without a model, and nothing else.
@@ -109,6 +112,7 @@ fn page(like: Like, path: &str) -> Option<Response> {
         (Like::Html, _) => {
             ([(CONTENT_TYPE, "text/html")], "<!doctype html>It works!").into_response()
         }
+        (Like::Loading, _) => StatusCode::SERVICE_UNAVAILABLE.into_response(),
         (Like::Moved, _) => {
             let there = [(LOCATION, "https://elsewhere/")];
             (StatusCode::PERMANENT_REDIRECT, there).into_response()
@@ -186,6 +190,23 @@ pub(super) async fn server(like: Like) -> String {
     let listener = listener.expect("loopback has free ports");
     let address = listener.local_addr().expect("it is bound");
     tokio::spawn(async move { axum::serve(listener, router(like)).await });
+    format!("http://{address}")
+}
+
+/// Starts one that speaks no HTTP; its URL.
+pub(super) async fn strange_server() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await;
+    let listener = listener.expect("loopback has free ports");
+    let address = listener.local_addr().expect("it is bound");
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            tokio::spawn(async move {
+                stream.write_all(b"SSH-2.0-OpenSSH_9.6\r\n").await?;
+                let mut asked = [0; 1_024];
+                stream.read(&mut asked).await
+            });
+        }
+    });
     format!("http://{address}")
 }
 
