@@ -48,7 +48,7 @@ pub use join::SampleRing;
 pub use kept::Kept;
 pub use live::{Address, LAST_REQUESTS, Live, MOST_EXPORTED, SPANS, StreamLive, StreamRules};
 pub use measure::{Measure, Reading};
-pub use node::{NodeHistory, NodeWindow};
+pub use node::{NodeHistory, NodeWindow, ProcessWindow};
 pub use phases::{PhaseSummary, Phases};
 pub use rank::Quantile;
 pub use slo::{ExactBounds, SloTotals, Standing};

@@ -27,7 +27,7 @@ pub enum Cause {
     GpuImbalance,
     /// The GPUs idle while requests wait: the program beside them is too slow.
     HostBound,
-    /// The machine of the server is short of processors.
+    /// The server is short of processors, for its machine or its limit.
     ServerHost,
     /// Requests wait before the engine: tokenizer, API server, load balancer.
     FrontendBound,
@@ -182,7 +182,7 @@ impl Cause {
                 "GPUs wait for the program beside them: look at CPU use of the engine and API server, CUDA graphs (no --enforce-eager), --async-scheduling, and --api-server-count."
             }
             Self::ServerHost => {
-                "The server's machine is short of processors: raise the CPU limit of its pod, pin it to the GPU's NUMA node, and move noisy neighbours."
+                "The server is short of processors: raise the CPU limit of its container, above all where that is throttled, pin it to the GPU's NUMA node, and move noisy neighbours."
             }
             Self::FrontendBound => {
                 "The engine has room and gets nothing to do: look at the API server, tokenizer and load balancer (--api-server-count, limits on connections), not at the GPU."

@@ -147,6 +147,12 @@ pub struct HostSide {
     pub cpu: Option<f64>,
     /// Share of time in which something waited for a processor, 0 to 1.
     pub pressure: Option<f64>,
+    /// Share of the periods of the limit on its processors in which the server was held back.
+    pub throttled: Option<f64>,
+    /// Share of time in which something of the server waited for a processor.
+    pub server_pressure: Option<f64>,
+    /// Share of the memory given out that came from another memory node than the task ran on.
+    pub off_node: Option<f64>,
 }
 
 /// Ourselves. Shares are of the stream's requests.

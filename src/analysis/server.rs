@@ -85,6 +85,9 @@ impl From<&NodeWindow> for HostSide {
         Self {
             cpu: window.cpu_busy,
             pressure: window.cpu_waiting,
+            throttled: window.process.throttled,
+            server_pressure: window.process.cpu_waiting,
+            off_node: window.off_task,
         }
     }
 }

@@ -28,6 +28,7 @@ mod recognise;
 mod run;
 mod runtimes;
 mod server_gauges;
+mod server_process;
 pub mod simulate;
 mod starts;
 mod streams;

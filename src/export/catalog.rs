@@ -325,8 +325,38 @@ metrics! {
         "Tasks of that host that ran or wanted to, for each processor, mean of a minute");
     NODE_MEMORY_AVAILABLE = Metric::gauge(Target, ["tokencanary.node.memory.available", "1", "tokencanary_node_memory_available_ratio"],
         "Share of that host's memory that could be had without swapping");
+    NODE_OFF_NODE = Metric::gauge(Target, ["tokencanary.node.numa.off_node", "1", "tokencanary_node_numa_off_node_ratio"],
+        "Share of the memory pages given out on that host between the last two readings that came from another memory node than was wanted, or than the task ran on; absent with one node").with(&["of"]);
     NODE_SAMPLE_AGE = Metric::gauge(Target, ["tokencanary.node.sample.age", "s", "tokencanary_node_sample_age_seconds"],
         "Time since the target's host was last read");
+    SERVER_PROCESSES = Metric::gauge(Target, ["tokencanary.server.processes", "{process}", "tokencanary_server_processes"],
+        "Processes of the server, where it is on our machine");
+    SERVER_PROCESS_START = Metric::gauge(Target, ["tokencanary.server.process.start_time", "s", "tokencanary_server_process_start_time_seconds"],
+        "When the process of the server that listens was started, in seconds since the Unix epoch");
+    SERVER_PROCESS_CPU = Metric::counter(Target, ["tokencanary.server.process.cpu.time", "s", "tokencanary_server_process_cpu_time_seconds_total"],
+        "CPU time of the server's processes");
+    SERVER_PROCESS_MEMORY = Metric::gauge(Target, ["tokencanary.server.process.memory", "By", "tokencanary_server_process_memory_bytes"],
+        "Resident memory of the server's processes; what several share counts for each");
+    SERVER_PROCESS_THREADS = Metric::gauge(Target, ["tokencanary.server.process.threads", "{thread}", "tokencanary_server_process_threads"],
+        "Threads of the server's processes");
+    SERVER_PROCESS_NODES = Metric::gauge(Target, ["tokencanary.server.process.numa_nodes", "{node}", "tokencanary_server_process_numa_nodes"],
+        "Memory nodes that the least bound of the server's processes may use, for its processors or its memory; absent with one node").with(&["of"]);
+    SERVER_CPU_LIMIT = Metric::gauge(Target, ["tokencanary.server.cgroup.cpu.limit", "{cpu}", "tokencanary_server_cgroup_cpu_limit"],
+        "Processors that the server's control group may use; absent without a limit");
+    SERVER_CPU_PERIODS = Metric::counter(Target, ["tokencanary.server.cgroup.cpu.periods", "{period}", "tokencanary_server_cgroup_cpu_periods_total"],
+        "Periods in which that limit was enforced");
+    SERVER_CPU_THROTTLED_PERIODS = Metric::counter(Target, ["tokencanary.server.cgroup.cpu.throttled_periods", "{period}", "tokencanary_server_cgroup_cpu_throttled_periods_total"],
+        "Periods in which the server's control group was held back");
+    SERVER_CPU_THROTTLED = Metric::counter(Target, ["tokencanary.server.cgroup.cpu.throttled", "s", "tokencanary_server_cgroup_cpu_throttled_seconds_total"],
+        "Time for which the server's control group was held back");
+    SERVER_GROUP_MEMORY = Metric::gauge(Target, ["tokencanary.server.cgroup.memory.usage", "By", "tokencanary_server_cgroup_memory_usage_bytes"],
+        "Memory that the server's control group uses");
+    SERVER_GROUP_MEMORY_LIMIT = Metric::gauge(Target, ["tokencanary.server.cgroup.memory.limit", "By", "tokencanary_server_cgroup_memory_limit_bytes"],
+        "Memory that the server's control group may use; absent without a limit");
+    SERVER_OOM_KILLS = Metric::counter(Target, ["tokencanary.server.cgroup.oom_kills", "{process}", "tokencanary_server_cgroup_oom_kills_total"],
+        "Processes of the server's control group that were killed for want of memory");
+    SERVER_PRESSURE = Metric::counter(Target, ["tokencanary.server.cgroup.pressure", "s", "tokencanary_server_cgroup_pressure_seconds_total"],
+        "Time in which some task of the server's control group waited for a resource").with(&["resource"]);
     IN_FLIGHT = Metric::gauge(Target, ["tokencanary.in_flight", "{request}", "tokencanary_in_flight"],
         "Our requests in flight");
     IN_FLIGHT_LIMIT = Metric::gauge(Target, ["tokencanary.governor.in_flight.limit", "{request}", "tokencanary_governor_in_flight_limit"],
@@ -349,6 +379,8 @@ metrics! {
         "Reads of the state of a target's GPUs by result").with(&["target", "result"]);
     NODE_SCRAPES = Metric::counter(Program, ["tokencanary.node.scrapes", "{scrape}", "tokencanary_node_scrapes_total"],
         "Reads of the page of a target's host by result").with(&["target", "result"]);
+    SERVER_PROCESS_READS = Metric::counter(Program, ["tokencanary.server.process.reads", "{read}", "tokencanary_server_process_reads_total"],
+        "Reads of the processes of a target's server by result").with(&["target", "result"]);
     BUILD_INFO = Metric::gauge(Program, ["tokencanary.build.info", "", "tokencanary_build_info"],
         "Always 1; the version is in its label").with(&["version"]);
     TARGET_INFO = Metric::gauge(Program, ["target.info", "", "target_info"],

@@ -16,6 +16,7 @@ mod notes;
 mod outcome;
 mod phase;
 mod plain;
+mod process;
 mod record;
 mod sample;
 pub mod server;
@@ -27,11 +28,12 @@ pub use answer::{Answer, AnswerResult, KnownKind, Wanted};
 pub use chunks::{Chunk, Chunks};
 pub use derive::{StallRule, is_own_lag};
 pub use gpu::{Gpu, GpuAt, GpuField, GpuFields, GpuSample, GpuState, GpuStates, THROTTLING};
-pub use node::{NodeSample, NodeState};
+pub use node::{MemoryPlaces, NodeSample, NodeState};
 pub use notes::{Note, Notes};
 pub use outcome::{Outcome, RefusedReason};
 pub use phase::{Phase, PhaseKind};
 pub use plain::{plain, plain_lines, screen};
+pub use process::{ProcessGroup, ProcessState};
 pub use record::{
     Choices, ClockSource, FirstChunk, Link, LinkKind, RequestError, RequestRecord, TcpFacts,
     Timeline, TokenCounts, TokenSource, TraceIds,

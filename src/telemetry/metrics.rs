@@ -17,6 +17,7 @@ pub struct SelfMetrics {
     scrapes: IntCounterVec,
     gpu_scrapes: IntCounterVec,
     node_scrapes: IntCounterVec,
+    process_reads: IntCounterVec,
 }
 
 /// What became of the values offered to one exporter: each accepted one ends as exactly one of
@@ -142,6 +143,14 @@ impl SelfMetrics {
             ),
             &["target", "result"],
         )?;
+        let process_reads = counter(
+            &registry,
+            (
+                "tokencanary_server_process_reads_total",
+                "Reads of the processes of a target's server by result",
+            ),
+            &["target", "result"],
+        )?;
         let build = build_info()?;
         registry.register(Box::new(build))?;
         #[cfg(target_os = "linux")]
@@ -155,6 +164,7 @@ impl SelfMetrics {
             scrapes,
             gpu_scrapes,
             node_scrapes,
+            process_reads,
         })
     }
 
@@ -189,6 +199,12 @@ impl SelfMetrics {
     #[must_use]
     pub fn node_scrapes(&self, target: &str, result: &str) -> IntCounter {
         self.node_scrapes.with_label_values(&[target, result])
+    }
+
+    /// The counter of reads of the processes of `target`'s server that ended as `result`.
+    #[must_use]
+    pub fn process_reads(&self, target: &str, result: &str) -> IntCounter {
+        self.process_reads.with_label_values(&[target, result])
     }
 
     /// All of it at this moment.

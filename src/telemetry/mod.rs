@@ -8,6 +8,9 @@ mod host;
 mod log;
 mod metrics;
 
-pub use host::{CpuTimes, GroupState, HostFiles, HostState, Pressure, Pressures, Traffic};
+pub use host::{
+    ControlGroups, CpuTimes, GroupState, HostFiles, HostState, Pressure, Pressures, Traffic, keyed,
+    small_text,
+};
 pub use log::init_log;
 pub use metrics::{ExportAccount, ExportCounters, SelfMetrics};

@@ -246,6 +246,29 @@ fn check_pod_info(deployment: &Deployment) {
     assert!(labels.keys().any(|key| read.names_image(key)), "{labels:?}");
 }
 
+/// That the canary may see the processes of the server beside it.
+fn check_sight(deployment: &Deployment) {
+    let pod = deployment
+        .spec
+        .template
+        .spec
+        .as_ref()
+        .expect("it has a pod");
+    assert_eq!(pod.share_process_namespace, Some(true));
+    let of_pod = pod.security_context.as_ref().expect("one for all");
+    assert_eq!(of_pod.run_as_non_root, Some(true));
+    let all = (of_pod.run_as_user, of_pod.run_as_group);
+    assert!(all.0 > Some(0) && all.1 > Some(0), "{all:?}");
+    for container in &pod.containers {
+        let own = container.security_context.as_ref();
+        let user = own.and_then(|own| own.run_as_user).or(all.0);
+        let group = own.and_then(|own| own.run_as_group).or(all.1);
+        assert_eq!((user, group), all, "{}", container.name);
+        let added = own.and_then(|own| own.capabilities.as_ref()?.add.as_ref());
+        assert_eq!(added, None, "{}", container.name);
+    }
+}
+
 #[test]
 fn the_sidecar_and_the_generated_objects_fit_together() {
     let by_hand = objects(&text("kubernetes/vllm-with-canary.yaml"));
@@ -265,6 +288,7 @@ fn the_sidecar_and_the_generated_objects_fit_together() {
 
     check_container(&canary_in(&deployment), &volumes(&deployment));
     check_pod_info(&deployment);
+    check_sight(&deployment);
     let config = map
         .data
         .as_ref()

@@ -16,6 +16,8 @@ mod pages;
 mod pods;
 mod run;
 pub(crate) mod scrape;
+#[cfg(target_os = "linux")]
+mod server_process;
 pub(crate) mod setting;
 mod stdout;
 mod targets;

@@ -1,7 +1,7 @@
 //! Causes in the GPUs and in the machine beside them.
 
 use super::view::{Case, Change, View};
-use super::{Diagnosis, Unit};
+use super::{Diagnosis, Fact, Unit};
 use crate::analysis::cause::Cause;
 use crate::analysis::evidence::Evidence;
 
@@ -21,6 +21,17 @@ const IDLE: f64 = 0.6;
 const FELL: f64 = 0.75;
 /// Something waits for a processor for this share of the time.
 const PRESSED: f64 = 0.2;
+/// Being held back in so many of the periods, of 100 ms each as a rule, is felt.
+const HELD_BACK: f64 = 0.1;
+/// So much of the memory from other nodes: bound processes have next to none.
+const OFF_NODE: f64 = 0.1;
+
+/// Shares of a host or of the server on it.
+type OfHost = fn(&Evidence) -> Option<f64>;
+const PRESSURE: OfHost = |evidence| evidence.host.pressure;
+const THROTTLED_PERIODS: OfHost = |evidence| evidence.host.throttled;
+const SERVER_PRESSURE: OfHost = |evidence| evidence.host.server_pressure;
+const FROM_OTHERS: OfHost = |evidence| evidence.host.off_node;
 
 pub(super) fn gpu_error(view: &View) -> Option<Diagnosis> {
     let number = |evidence: &Evidence| evidence.gpu.xid.map(f64::from);
@@ -108,19 +119,52 @@ pub(super) fn host_bound(view: &View) -> Option<Diagnosis> {
             view.now.host.cpu.map(|cpu| cpu >= 0.9),
             view.fact(("CPU in use", Unit::Share), |e| e.host.cpu),
         )
+        .and(
+            rose(view, THROTTLED_PERIODS, HELD_BACK),
+            throttled_fact(view),
+        )
         .close()
         .into()
 }
 
+/// Whether a share is `least` or more, and was not before; `None` if it is not known.
+fn rose(view: &View, of: OfHost, least: f64) -> Option<bool> {
+    let more = |change: Change| change.now - change.before >= least / 2.0;
+    Some(of(view.now)? >= least && view.change(of).is_none_or(more))
+}
+
+fn throttled_fact(view: &View) -> Option<Fact> {
+    let what = "periods in which the server's container was throttled";
+    view.fact((what, Unit::Share), THROTTLED_PERIODS)
+}
+
 pub(super) fn server_host(view: &View) -> Option<Diagnosis> {
-    let pressure: fn(&Evidence) -> Option<f64> = |evidence| evidence.host.pressure;
-    let more = |change: Change| change.now - change.before >= PRESSED / 2.0;
-    if pressure(view.now)? < PRESSED || !view.change(pressure).is_none_or(more) {
+    let is_throttled = rose(view, THROTTLED_PERIODS, HELD_BACK) == Some(true);
+    if !is_throttled && rose(view, PRESSURE, PRESSED) != Some(true) {
         return None;
     }
+    let mut facts = [
+        view.fact(("time waiting for a CPU", Unit::Share), PRESSURE),
+        throttled_fact(view),
+    ];
+    // The strongest first.
+    facts.rotate_left(usize::from(is_throttled));
+    let [first, second] = facts;
     Case::open(Cause::ServerHost, view.is_ill())?
-        .with(view.fact(("time waiting for a CPU", Unit::Share), pressure))
+        .with(first)
+        .with(second)
         .and(view.server_is_slower(), None)
+        .and(
+            rose(view, SERVER_PRESSURE, PRESSED),
+            view.fact(
+                ("time in which the server waited for a CPU", Unit::Share),
+                SERVER_PRESSURE,
+            ),
+        )
+        .and(
+            rose(view, FROM_OTHERS, OFF_NODE),
+            view.fact(("memory from another NUMA node", Unit::Share), FROM_OTHERS),
+        )
         .close()
         .into()
 }

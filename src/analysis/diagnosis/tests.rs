@@ -71,6 +71,9 @@ fn healthy() -> Evidence {
         host: HostSide {
             cpu: Some(0.4),
             pressure: Some(0.01),
+            throttled: Some(0.0),
+            server_pressure: Some(0.02),
+            off_node: Some(0.01),
         },
         own: OwnSide {
             lagged: Some(0.0),

@@ -9,9 +9,12 @@ use crate::export::catalog::{
     DIAGNOSIS, GPU_DRAM_ACTIVE, GPU_ENERGY_PER_REQUEST, GPU_ENERGY_PER_TOKEN, GPU_IMBALANCE,
     GPU_POWER, GPU_SM_CLOCK, GPU_TENSOR_ACTIVE, GPU_THROTTLED, GPU_XID, HOST_PRESSURE,
     HW_GPU_MEMORY_LIMIT, HW_GPU_MEMORY_USAGE, HW_GPU_UTILIZATION, IN_FLIGHT, ITL, Metric,
-    SCHEDULE_LAG, SERVER_KV_USAGE, SERVER_KV_USAGE_MAX, SERVER_LATENCY, SERVER_OUTSIDE,
-    SERVER_OUTSIDE_ERROR, SERVER_PREEMPTIONS, SERVER_PREFIX_HIT, SERVER_RUNNING, SERVER_SUSPECT,
-    SERVER_SWAPPED, SERVER_TOKENS, SERVER_WAITING, TTFT,
+    NODE_OFF_NODE, SCHEDULE_LAG, SERVER_CPU_LIMIT, SERVER_CPU_PERIODS,
+    SERVER_CPU_THROTTLED_PERIODS, SERVER_GROUP_MEMORY, SERVER_GROUP_MEMORY_LIMIT, SERVER_KV_USAGE,
+    SERVER_KV_USAGE_MAX, SERVER_LATENCY, SERVER_OOM_KILLS, SERVER_OUTSIDE, SERVER_OUTSIDE_ERROR,
+    SERVER_PREEMPTIONS, SERVER_PREFIX_HIT, SERVER_PRESSURE, SERVER_PROCESS_CPU,
+    SERVER_PROCESS_MEMORY, SERVER_RUNNING, SERVER_SUSPECT, SERVER_SWAPPED, SERVER_TOKENS,
+    SERVER_WAITING, TTFT,
 };
 use crate::export::rules::Quantile;
 
@@ -27,6 +30,7 @@ pub(super) fn board() -> Board {
         row("Client and server", times()),
         row("Engine", engine()),
         row("GPUs", gpus()),
+        row("The server's processes", processes()),
         row("The canary and what it reads", own()),
     ];
     build(&head, &one_stream(), &rows)
@@ -155,6 +159,34 @@ fn gpus() -> Vec<Panel> {
             .query("from {{source}}", of(&GPU_ENERGY_PER_TOKEN, "source")),
         Panel::lines("joule", "Energy per request", "Of all GPUs of the target, idle or not, over all requests that ended in the last minute.")
             .query("from {{source}}", of(&GPU_ENERGY_PER_REQUEST, "source")),
+    ]
+}
+
+/// What is known of a server on the machine of its canary (`node: this`).
+fn processes() -> Vec<Panel> {
+    let grows = |metric, by: &str| query::rate(metric, TARGET, &[by]);
+    vec![
+        Panel::lines("none", "Processors of the server", "How many its processes use, and how many their control group may.")
+            .query("used", grows(&SERVER_PROCESS_CPU, "target"))
+            .query("limit", of(&SERVER_CPU_LIMIT, "target")),
+        Panel::lines("percentunit", "Server held back", "Share of the periods of that limit in which it was throttled.").query(
+            "of periods",
+            format!(
+                "{} / {}",
+                grows(&SERVER_CPU_THROTTLED_PERIODS, "target"),
+                grows(&SERVER_CPU_PERIODS, "target")
+            ),
+        ),
+        Panel::lines("percentunit", "Server waiting", SERVER_PRESSURE.help)
+            .query("for {{resource}}", grows(&SERVER_PRESSURE, "resource")),
+        Panel::lines("bytes", "Memory of the server", "Of its processes, where what several share counts for each; of its control group; and the limit of that.")
+            .query("processes", of(&SERVER_PROCESS_MEMORY, "target"))
+            .query("control group", of(&SERVER_GROUP_MEMORY, "target"))
+            .query("limit", of(&SERVER_GROUP_MEMORY_LIMIT, "target")),
+        Panel::lines("none", "Killed for want of memory", SERVER_OOM_KILLS.help)
+            .query("processes", query::increase(&SERVER_OOM_KILLS, TARGET, &["target"])),
+        Panel::lines("percentunit", "Memory from another node", NODE_OFF_NODE.help)
+            .query("{{of}}", of(&NODE_OFF_NODE, "of")),
     ]
 }
 

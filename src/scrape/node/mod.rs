@@ -1,9 +1,11 @@
 //! The host of a server, from the page of its node exporter, or from the kernel where it is the
 //! machine that we run on.
 
+mod here;
 mod poll;
 
-pub use poll::{NodePlace, NodePoll};
+pub use here::NodeHere;
+pub use poll::NodePoll;
 
 use super::page::Lines;
 use crate::measurement::NodeState;
@@ -55,6 +57,7 @@ fn of_kernel(host: &HostState) -> Option<NodeState> {
         memory_total: host.memory_total,
         memory_available: host.memory_available,
         booted: None,
+        memory_places: None,
     };
     (state != NodeState::default()).then_some(state)
 }
@@ -83,6 +86,7 @@ mod tests {
             memory_total: Some(1000.0),
             memory_available: None,
             booted: Some(1.7e9),
+            memory_places: None,
         };
         assert_eq!(read_node(page), Some(expected));
     }

@@ -1,34 +1,14 @@
-//! The host of one target, read again and again.
+//! The page of a host's node exporter, read again and again.
 
 use std::time::Duration;
 
 use tokio::sync::mpsc;
 
-use super::{of_kernel, read_node};
-use crate::clock::TimeAnchor;
+use super::read_node;
 use crate::measurement::NodeSample;
 use crate::scrape::beside::{Beside, Reading, again, page};
-use crate::telemetry::{HostFiles, SelfMetrics};
+use crate::telemetry::SelfMetrics;
 use crate::transport::fetch::Fetch;
-
-/// Where a host is read.
-#[derive(Debug)]
-pub enum NodePlace {
-    /// The page of its node exporter.
-    Page {
-        /// Where that is.
-        url: String,
-        /// Carries it.
-        fetch: Fetch,
-    },
-    /// The kernel of this machine.
-    This {
-        /// Its files.
-        files: HostFiles,
-        /// The clock.
-        anchor: TimeAnchor,
-    },
-}
 
 /// The reading of the host of one target.
 #[derive(Debug)]
@@ -37,8 +17,10 @@ pub struct NodePoll {
     pub target_index: usize,
     /// Name of the target, for counters and logs.
     pub target: String,
-    /// Where it is read.
-    pub place: NodePlace,
+    /// Where its page is.
+    pub url: String,
+    /// Carries it.
+    pub fetch: Fetch,
     /// Interval.
     pub every: Duration,
     /// Counts results.
@@ -56,26 +38,19 @@ impl Beside for NodePoll {
     type Sample = NodeSample;
 
     async fn read(&self) -> Reading<NodeSample> {
-        let (at, state) = match &self.place {
-            NodePlace::Page { url, fetch } => match page(fetch, url).await {
-                Ok(page) => {
-                    let text = String::from_utf8_lossy(&page.body);
-                    (page.finished_at, read_node(&text))
-                }
-                Err(result) => return (result, None),
-            },
-            NodePlace::This { files, anchor } => {
-                let state = of_kernel(&files.read());
-                (anchor.now(), state)
-            }
+        let page = match page(&self.fetch, &self.url).await {
+            Ok(page) => page,
+            Err(result) => return (result, None),
         };
+        let state = read_node(&String::from_utf8_lossy(&page.body));
         let Some(state) = state else {
             return ("unrecognised", None);
         };
         let sample = NodeSample {
             target_index: self.target_index,
-            at,
+            at: page.finished_at,
             state,
+            process: None,
         };
         ("ok", Some(sample))
     }
@@ -83,11 +58,7 @@ impl Beside for NodePoll {
     fn told(&self, (result, _): &Reading<NodeSample>, is_new: bool) {
         self.own.node_scrapes(&self.target, result).inc();
         if is_new {
-            let target = &self.target;
-            let url = match &self.place {
-                NodePlace::Page { url, .. } => url.as_str(),
-                NodePlace::This { .. } => "this machine",
-            };
+            let (target, url) = (&self.target, &self.url);
             tracing::info!(%target, url, result, "reading the host");
         }
     }

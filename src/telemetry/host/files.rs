@@ -39,7 +39,8 @@ pub(super) fn mean_load(text: &str) -> Option<f64> {
 }
 
 /// The number behind `key` on a line of its own, as in `/proc/meminfo` and `cpu.stat`.
-pub(super) fn keyed(text: &str, key: &str) -> Option<f64> {
+#[must_use]
+pub fn keyed(text: &str, key: &str) -> Option<f64> {
     let mut lines = text.lines().map(str::split_ascii_whitespace);
     lines.find_map(|mut words| (words.next()? == key).then(|| words.next()?.parse().ok())?)
 }

@@ -1,18 +1,20 @@
 //! The machine that we run on: processors, memory, pressure, network, and what our own control
-//! group may use of them. With it "our own client" can be ruled in or out.
+//! group may use of them. With it "our own client" can be ruled in or out. Control groups of others
+//! are read in the same way, for whoever knows whose they are.
 //!
 //! Everything comes from a dozen small files of Linux, read when somebody asks; elsewhere, and
 //! where a kernel does not have one, it is absent. Not here: our own process (the `prometheus` crate reads
 //! that).
 
 mod files;
+mod group;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use self::files::{
-    cpu_limit, cpu_times, first_number, keyed, mean_load, network, pressure, protocol_count,
-};
+pub use self::files::keyed;
+use self::files::{cpu_times, mean_load, network, pressure, protocol_count};
+pub use self::group::{ControlGroups, GroupState};
 
 /// Longest of these files that is read, bytes; `/proc/stat` of 1,000 processors is smaller.
 const MOST_BYTES: u64 = 1024 * 1024;
@@ -85,25 +87,6 @@ pub struct HostState {
     pub group: GroupState,
 }
 
-/// What our control group (version 2) may use and has used.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct GroupState {
-    /// Processors that it may use; `None`: all.
-    pub cpu_limit: Option<f64>,
-    /// Periods in which its limit was enforced.
-    pub periods: Option<f64>,
-    /// Those in which it was held back.
-    pub throttled_periods: Option<f64>,
-    /// Seconds for which it was held back.
-    pub throttled: Option<f64>,
-    /// Bytes of memory in use.
-    pub memory: Option<f64>,
-    /// Bytes that it may use; `None`: all.
-    pub memory_limit: Option<f64>,
-    /// Pressure within it.
-    pub pressure: Pressures,
-}
-
 impl Default for HostFiles {
     fn default() -> Self {
         Self::below(Path::new("/"))
@@ -123,37 +106,18 @@ impl HostFiles {
     #[must_use]
     pub fn read(&self) -> HostState {
         let proc = self.root.join("proc");
-        let memory = text(&proc.join("meminfo"));
+        let memory = small_text(&proc.join("meminfo"));
         let kib = |key| Some(keyed(memory.as_deref()?, key)? * 1024.0);
         HostState {
-            cpu: text(&proc.join("stat")).and_then(|text| cpu_times(&text)),
-            load: text(&proc.join("loadavg")).and_then(|text| mean_load(&text)),
+            cpu: small_text(&proc.join("stat")).and_then(|text| cpu_times(&text)),
+            load: small_text(&proc.join("loadavg")).and_then(|text| mean_load(&text)),
             memory_total: kib("MemTotal:"),
             memory_available: kib("MemAvailable:"),
             pressure: pressures(&proc.join("pressure"), ""),
-            network: text(&proc.join("net/dev")).map(|text| network(&text)),
-            segments: text(&proc.join("net/snmp")).and_then(|text| segments(&text)),
-            group: self.group().unwrap_or_default(),
+            network: small_text(&proc.join("net/dev")).map(|text| network(&text)),
+            segments: small_text(&proc.join("net/snmp")).and_then(|text| segments(&text)),
+            group: ControlGroups::of(&self.root, "self").read(),
         }
-    }
-
-    /// Our control group, if it is one of version 2.
-    fn group(&self) -> Option<GroupState> {
-        let groups = text(&self.root.join("proc/self/cgroup"))?;
-        let path = groups.lines().find_map(|line| line.strip_prefix("0::/"))?;
-        let folder = self.root.join("sys/fs/cgroup").join(path);
-        let stat = text(&folder.join("cpu.stat"));
-        let of_stat = |key| keyed(stat.as_deref()?, key);
-        let number = |name| first_number(&text(&folder.join(name))?);
-        Some(GroupState {
-            cpu_limit: text(&folder.join("cpu.max")).and_then(|text| cpu_limit(&text)),
-            periods: of_stat("nr_periods"),
-            throttled_periods: of_stat("nr_throttled"),
-            throttled: of_stat("throttled_usec").map(|micros| micros / 1e6),
-            memory: number("memory.current"),
-            memory_limit: number("memory.max"),
-            pressure: pressures(&folder, ".pressure"),
-        })
     }
 }
 
@@ -165,7 +129,7 @@ fn segments(text: &str) -> Option<(f64, f64)> {
 /// Files of pressure in `folder`, whose names end in `end`.
 fn pressures(folder: &Path, end: &str) -> Pressures {
     let of = |resource| {
-        let text = text(&folder.join(format!("{resource}{end}")));
+        let text = small_text(&folder.join(format!("{resource}{end}")));
         text.map(|text| pressure(&text)).unwrap_or_default()
     };
     Pressures {
@@ -176,7 +140,8 @@ fn pressures(folder: &Path, end: &str) -> Pressures {
 }
 
 /// The whole of a small file; `None` if it is not there, not text, or not small.
-fn text(path: &Path) -> Option<String> {
+#[must_use]
+pub fn small_text(path: &Path) -> Option<String> {
     use std::io::Read as _;
 
     let mut text = String::new();

@@ -45,6 +45,12 @@ impl Simulated {
         post(&format!("{}/sim/faults", self.url), fault).await;
     }
 
+    /// Its number, while it is there.
+    #[cfg(target_os = "linux")]
+    pub(super) fn pid(&self) -> u32 {
+        self.program.pid()
+    }
+
     /// Ends it at once, as a crash would.
     pub(super) async fn kill(mut self) {
         self.program.signal("KILL");

@@ -169,6 +169,7 @@ fn gauges(live: &Live, now: f64) -> Vec<Gauge> {
         one(&catalog::BUDGET_TOKENS_LIMIT, false, 5_000_000.0),
     ];
     gauges.extend(context());
+    gauges.extend(processes(now));
     for stream in live.streams() {
         let labels: Vec<_> = labels_of(stream.stream())
             .into_iter()
@@ -199,6 +200,40 @@ fn gauges(live: &Live, now: f64) -> Vec<Gauge> {
         }
     }
     gauges
+}
+
+/// What the kernel says of the processes of a server beside us.
+fn processes(now: f64) -> impl Iterator<Item = Gauge> {
+    let plain = [
+        (&catalog::SERVER_PROCESS_CPU, 1.4 * now),
+        (&catalog::SERVER_PROCESS_MEMORY, 12e9),
+        (&catalog::SERVER_CPU_LIMIT, 2.0),
+        (&catalog::SERVER_CPU_PERIODS, 10.0 * now),
+        (&catalog::SERVER_CPU_THROTTLED_PERIODS, 0.8 * now),
+        (&catalog::SERVER_GROUP_MEMORY, 11e9),
+        (&catalog::SERVER_GROUP_MEMORY_LIMIT, 16e9),
+        (&catalog::SERVER_OOM_KILLS, 0.0),
+    ];
+    let pressure = &catalog::SERVER_PRESSURE;
+    let labelled = [
+        (pressure, ("resource", "cpu"), 0.06 * now),
+        (pressure, ("resource", "memory"), 0.0),
+        (&catalog::NODE_OFF_NODE, ("of", "wanted"), 0.002),
+        (&catalog::NODE_OFF_NODE, ("of", "task"), 0.04),
+    ];
+    let plain = plain.map(|(metric, value)| (metric, None, value));
+    let labelled = labelled.map(|(metric, label, value)| (metric, Some(label), value));
+    plain
+        .into_iter()
+        .chain(labelled)
+        .map(|(metric, more, value)| Gauge {
+            metric,
+            labels: std::iter::once(("target", "sim"))
+                .chain(more)
+                .map(|(name, value)| (name, value.to_owned()))
+                .collect(),
+            value,
+        })
 }
 
 /// What a server with a whole metrics page, its GPUs and our machine have, and a cause.

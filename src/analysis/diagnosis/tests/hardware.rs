@@ -85,3 +85,77 @@ fn idle_gpus_with_work_to_do_are_the_hosts() {
     let causes: Vec<Cause> = found(pressed).into_iter().map(|(cause, _)| cause).collect();
     assert_eq!(causes, [Cause::ServerHost, Cause::HostBound]);
 }
+
+fn throttled(now: &mut Evidence) {
+    slow_server(now);
+    slow_tokens(now);
+    now.host.throttled = Some(0.34);
+}
+
+#[test]
+fn a_container_that_is_throttled_is_short_of_processors() {
+    assert_eq!(found(throttled), [(Cause::ServerHost, Confidence::Strong)]);
+    let mut now = healthy();
+    throttled(&mut now);
+    now.host.server_pressure = Some(0.6);
+    let diagnosis = diagnose(&now, Some(&healthy())).causes.remove(0);
+    let facts = diagnosis.facts.iter();
+    let facts = facts.map(|fact| (fact.what.as_str(), fact.now, fact.before));
+    let expected = [
+        (
+            "periods in which the server's container was throttled",
+            0.34,
+            Some(0.0),
+        ),
+        ("time waiting for a CPU", 0.01, Some(0.01)),
+        ("time in which the server waited for a CPU", 0.6, Some(0.02)),
+    ];
+    assert_eq!(facts.collect::<Vec<_>>(), expected);
+    assert!(diagnosis.cause.advice().contains("CPU limit"));
+}
+
+#[test]
+fn a_container_that_is_hardly_or_always_throttled_is_not_why() {
+    let is_host = |before: &Evidence, change: fn(&mut Evidence)| {
+        let mut now = healthy();
+        throttled(&mut now);
+        change(&mut now);
+        let causes = diagnose(&now, Some(before)).causes;
+        causes.iter().any(|one| one.cause == Cause::ServerHost)
+    };
+    assert!(is_host(&healthy(), |_| {}));
+    assert!(!is_host(&healthy(), |now| now.host.throttled = Some(0.08)));
+    assert!(!is_host(&healthy(), |now| now.host.throttled = None));
+    let mut before = healthy();
+    before.host.throttled = Some(0.32);
+    assert!(!is_host(&before, |_| {}), "as it was when all was well");
+    // Felt by nobody.
+    assert_eq!(found(|now| now.host.throttled = Some(0.34)), []);
+}
+
+#[test]
+fn a_container_that_is_throttled_speaks_for_gpus_that_wait_for_the_host() {
+    let mut now = healthy();
+    throttled(&mut now);
+    now.gpu.busy = Some(0.2);
+    let causes = diagnose(&now, Some(&healthy())).causes;
+    let names: Vec<Cause> = causes.iter().map(|one| one.cause).collect();
+    assert_eq!(names, [Cause::ServerHost, Cause::HostBound]);
+    let mut facts = causes[1].facts.iter();
+    assert!(
+        facts.any(|fact| fact.what.contains("throttled")),
+        "{causes:?}"
+    );
+    // Memory from elsewhere confirms a host that is short of processors, and is no cause alone.
+    let elsewhere = |now: &mut Evidence| {
+        slow_tokens(now);
+        now.host.off_node = Some(0.5);
+    };
+    assert_eq!(found(elsewhere), [(Cause::DecodeBound, Confidence::Strong)]);
+    let mut now = healthy();
+    elsewhere(&mut now);
+    now.host.pressure = Some(0.4);
+    let causes = diagnose(&now, Some(&healthy())).causes;
+    assert_eq!(causes[0].cause, Cause::ServerHost);
+    assert_eq!(causes[0].facts[2].what, "memory from another NUMA node");
+}

@@ -98,6 +98,7 @@ async fn scrape((simulator, anchor): (Simulator, TimeAnchor), (scrapes, gpus, no
             target_index: 0,
             at: anchor.now(),
             state: node.expect("it is a node's"),
+            process: None,
         };
         if nodes.send(node).await.is_err() {
             return;
