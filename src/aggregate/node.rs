@@ -35,8 +35,8 @@ pub struct NodeWindow {
     pub off_task: Option<f64>,
     /// Whether the host began anew in between; then there are no shares of time.
     pub restarted: bool,
-    /// The server's processes.
-    pub process: ProcessWindow,
+    /// The server's processes, where they were found at both ends and are the same.
+    pub process: Option<ProcessWindow>,
 }
 
 /// The control group of a server's processes over a span of time.
@@ -135,20 +135,18 @@ impl NodeWindow {
 }
 
 impl ProcessWindow {
-    /// Nothing where the server began anew in between.
-    fn between(first: &NodeSample, last: &NodeSample) -> Self {
+    /// `None` where the server began anew in between.
+    fn between(first: &NodeSample, last: &NodeSample) -> Option<Self> {
         let seconds = last.at.since(first.at).as_secs_f64();
         let both = first.process.as_deref().zip(last.process.as_deref());
         let same = |(then, now): &(&ProcessState, &ProcessState)| then.pid == now.pid;
-        let Some((before, now)) = both.filter(same) else {
-            return Self::default();
-        };
+        let (before, now) = both.filter(same)?;
         let grew = |of: fn(&ProcessGroup) -> Option<f64>| {
             let more = of(&now.group)? - of(&before.group)?;
             (more >= 0.0).then_some(more)
         };
         let over_time = |of| share(grew(of), Some(seconds));
-        Self {
+        Some(Self {
             throttled: share(
                 grew(|group| group.throttled_periods),
                 grew(|group| group.periods),
@@ -156,7 +154,7 @@ impl ProcessWindow {
             cpu_limit: now.group.cpu_limit,
             cpu_waiting: over_time(|group| group.cpu_waiting),
             memory_waiting: over_time(|group| group.memory_waiting),
-        }
+        })
     }
 }
 
@@ -271,7 +269,7 @@ mod tests {
         };
         let first = with_process(0, 7, [1_000.0, 10.0]);
         let second = with_process(10, 7, [1_100.0, 35.0]);
-        assert_eq!(window(&[first.clone(), second.clone()]), expected);
+        assert_eq!(window(&[first.clone(), second.clone()]), Some(expected));
         // Another process, none, counters that fell, no period in between.
         let other = with_process(10, 8, [1_100.0, 35.0]);
         for (before, now) in [
@@ -280,12 +278,12 @@ mod tests {
             (&first, &reading(10, 1.0, 1.0)),
         ] {
             let both = [before.clone(), now.clone()];
-            assert_eq!(window(&both), ProcessWindow::default());
+            assert_eq!(window(&both), None);
         }
-        let fell = with_process(10, 7, [50.0, 5.0]);
-        assert_eq!(window(&[first.clone(), fell]).throttled, None);
-        let still = with_process(10, 7, [1_000.0, 10.0]);
-        assert_eq!(window(&[first, still]).throttled, None);
+        let throttled = |now| window(&[first.clone(), now])?.throttled;
+        assert_eq!(throttled(second.clone()), Some(0.25));
+        assert_eq!(throttled(with_process(10, 7, [50.0, 5.0])), None);
+        assert_eq!(throttled(with_process(10, 7, [1_000.0, 10.0])), None);
     }
 
     #[test]

@@ -82,11 +82,12 @@ impl From<&GpuWindow> for GpuSide {
 
 impl From<&NodeWindow> for HostSide {
     fn from(window: &NodeWindow) -> Self {
+        let process = window.process.unwrap_or_default();
         Self {
             cpu: window.cpu_busy,
             pressure: window.cpu_waiting,
-            throttled: window.process.throttled,
-            server_pressure: window.process.cpu_waiting,
+            throttled: process.throttled,
+            server_pressure: process.cpu_waiting,
             off_node: window.off_task,
         }
     }

@@ -111,16 +111,14 @@ fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// What is known around the stream at a position between two instants. Of several addresses of a
-/// target one has its page read: the others are not judged by it.
+/// target one has its page read and its processes looked for: the others are not judged by them.
 fn surroundings(live: &Live, stream: usize, (from, to): (MonoTime, MonoTime)) -> Surroundings {
     let Some(stream) = live.streams().get(stream).map(StreamLive::stream) else {
         return Surroundings::default();
     };
     let target = stream.target_index;
-    let paged = live
-        .is_paged(stream)
-        .then(|| live.server(target, (from, to)));
-    let server = paged.flatten();
+    let is_paged = live.is_paged(stream);
+    let server = is_paged.then(|| live.server(target, (from, to))).flatten();
     let gpus = live.gpus().get(target).and_then(Option::as_ref);
     let node = live.nodes().get(target);
     Surroundings {
@@ -133,7 +131,10 @@ fn surroundings(live: &Live, stream: usize, (from, to): (MonoTime, MonoTime)) ->
             .unwrap_or_default(),
         host: node
             .and_then(|node| node.window(from, to))
-            .map(|window| HostSide::from(&window))
+            .map(|mut window| {
+                window.process = window.process.filter(|_| is_paged);
+                HostSide::from(&window)
+            })
             .unwrap_or_default(),
         own_pressure: None,
     }

@@ -32,7 +32,7 @@ pub enum Host {
     Loopback,
     /// Of this address.
     Address(IpAddr),
-    /// Of a name that may stand for any address of this machine.
+    /// Of a name. Whoever said that the server is on this machine knows whose name it is.
     Named,
 }
 
@@ -56,6 +56,7 @@ impl Listening {
     pub(super) fn sockets(&self, root: &Path) -> BTreeSet<u64> {
         let net = root.join("proc/net");
         match self {
+            Self::Port(Host::Address(address), _) if !is_ours(&net, *address) => BTreeSet::new(),
             Self::Port(host, port) => {
                 let tables = [head(&net.join("tcp")), head(&net.join("tcp6"))];
                 let text = tables.concat();
@@ -167,6 +168,29 @@ fn unix_row(row: &str, path: &Path) -> Option<u64> {
     let (_, from_root) = row.split_once(" /")?;
     let is_it = Path::new("/").join(from_root) == path;
     (flags == TAKES_CONNECTIONS && is_it).then_some(socket)
+}
+
+/// Whether connections to `address` end on this machine, by the tables in `net`.
+fn is_ours(net: &Path, address: IpAddr) -> bool {
+    match address.to_canonical() {
+        address if address.is_loopback() => true,
+        IpAddr::V4(address) => {
+            let tables = head(&net.join("fib_trie"));
+            // A row with the address, and below it a row for each kind of route to it.
+            let mut at = None;
+            tables.lines().map(str::trim_start).any(|row| {
+                if let Some(other) = row.strip_prefix("|-- ") {
+                    at = other.parse().ok();
+                }
+                row.starts_with("/32 host LOCAL") && at == Some(address)
+            })
+        }
+        IpAddr::V6(address) => {
+            let digits: String = address.octets().map(|byte| format!("{byte:02x}")).concat();
+            let rows = head(&net.join("if_inet6"));
+            rows.lines().any(|row| row.starts_with(&digits))
+        }
+    }
 }
 
 /// The beginning of a long file, whole lines; empty if it cannot be read.

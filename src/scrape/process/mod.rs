@@ -155,11 +155,10 @@ impl ProcessWatch {
         let members = members.unwrap_or_else(|| server.found.family.clone());
         let sums = Sums::of(&self.root, &members, nodes);
         let listener = &server.found.listener;
-        let started = boot_time(&self.root).zip(listener.times);
         ProcessState {
             pid: listener.pid,
             processes: sums.processes,
-            started: started.map(|(booted, times)| booted + times.started),
+            started: boot_time(&self.root).map(|booted| booted + listener.times.started),
             // A group counts those that have ended, too.
             cpu: group.usage.filter(|_| is_group).or(sums.cpu),
             memory: sums.memory,

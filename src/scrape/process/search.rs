@@ -33,15 +33,14 @@ const STARTER: &str = "systemd";
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Process {
     pub(super) pid: u32,
-    pub(super) times: Option<Times>,
+    pub(super) times: Times,
 }
 
 impl Process {
     /// Whether it is still there: a number may be given anew, but not at the same time.
     pub(super) fn is_there(&self, root: &Path) -> bool {
-        let same = |now: Times, then: Times| (now.started - then.started).abs() < f64::EPSILON;
-        let now = times(root, self.pid).zip(self.times);
-        now.is_some_and(|(now, then)| same(now, then))
+        let now = times(root, self.pid);
+        now.is_some_and(|now| (now.started - self.times.started).abs() < f64::EPSILON)
     }
 }
 
@@ -92,10 +91,7 @@ pub(super) fn search(root: &Path, listening: &Listening) -> Result<Found, Unfoun
         });
     };
     Ok(Found {
-        listener: Process {
-            pid,
-            times: Some(times),
-        },
+        listener: Process { pid, times },
         family: family(root, &all, holders),
     })
 }

@@ -188,6 +188,20 @@ fn a_group_that_is_ours_too_is_not_the_servers() {
 }
 
 #[test]
+fn a_login_and_a_slice_have_others_processes_too() {
+    for name in ["user.slice/user-1.slice/session-3.scope", "user.slice"] {
+        let machine = server(&format!("0::/{name}\n"));
+        group(
+            &machine,
+            &format!("sys/fs/cgroup/{name}"),
+            "20\n21\n22\n30\n",
+        );
+        let state = machine.read(URL).expect("it listens");
+        assert_eq!((state.processes, state.cpu), (3, Some(6.0)), "{name}");
+    }
+}
+
+#[test]
 fn a_limit_further_up_holds() {
     let machine = server("0::/pod/vllm/inner\n");
     group(&machine, "sys/fs/cgroup/pod", "");
@@ -289,6 +303,10 @@ fn of_several_sockets_the_one_that_gets_the_connections_counts() {
     let find = |rows: &[(&str, &str, u64)], url: &str| {
         let machine = Machine::new();
         machine.tcp(rows);
+        machine.file(
+            "proc/net/fib_trie",
+            "Local:\n     |-- 10.0.0.0\n        /24 link UNICAST\n           |-- 10.0.0.1\n              /32 host LOCAL\n           |-- 10.0.0.2\n              /32 host LOCAL\n           |-- 10.0.0.255\n              /32 link BROADCAST\n",
+        );
         for (pid, socket) in [(40, 1), (41, 2), (42, 3)] {
             machine.process((pid, 1), "server", "0::/\n");
             machine.opens(pid, socket);
@@ -305,6 +323,10 @@ fn of_several_sockets_the_one_that_gets_the_connections_counts() {
     assert_eq!(find(&rows, "http://10.0.0.1:8000"), Some(42));
     assert_eq!(find(&rows, "http://10.0.0.2:8000"), Some(40));
     assert_eq!(find(&rows[..1], "http://node-7:8000"), Some(40));
+    // Another machine's, whatever listens here.
+    for elsewhere in ["10.0.0.3", "10.0.0.0", "10.0.0.255", "[fd00::2]"] {
+        assert_eq!(find(&rows, &format!("http://{elsewhere}:8000")), None);
+    }
     assert_eq!(find(&rows[1..], "http://10.0.0.2:8000"), None);
     assert_eq!(find(&rows, "http://127.0.0.1:8001"), None);
 }
@@ -328,6 +350,13 @@ fn a_socket_of_ipv6_takes_both_and_one_of_unix_has_a_path() {
     let pid = |url| machine.read(url).map(|state| state.pid);
     assert_eq!(pid("http://127.0.0.1:8000"), Ok(40));
     assert_eq!(pid("http://[::1]:8000"), Ok(40));
+    machine.file(
+        "proc/net/if_inet6",
+        "fd000000000000000000000000000002 04 40 00 82     eth0\n",
+    );
+    assert_eq!(pid("http://[fd00::2]:8000"), Ok(40));
+    let others = pid("http://[fd00::3]:8000").expect_err("another machine's");
+    assert!(others.to_string().contains("`[fd00::3]:8000`"), "{others}");
     assert_eq!(pid("unix:///run/a server.sock"), Ok(41));
     let missing = pid("unix:///run/other.sock").expect_err("nobody listens");
     assert!(

@@ -103,10 +103,16 @@ impl ControlGroups {
         self.name == other.name
     }
 
-    /// The processes of the group that counts processors, as numbers; `None` if that is everybody's, or
-    /// not known. Those that we cannot see are left out.
+    /// The processes of the group that counts processors, as numbers; `None` if that is not known,
+    /// or the group is no program's: the whole machine's, a slice, somebody's login. Those that we
+    /// cannot see are left out.
     #[must_use]
     pub fn members(&self) -> Option<Vec<u32>> {
+        let name = self.name.as_deref()?.rsplit('/').next()?;
+        let is_login = name.starts_with("session-") && name.ends_with(".scope");
+        if is_login || name.ends_with(".slice") {
+            return None;
+        }
         let group = self.account.as_ref().or(self.unified.as_ref())?;
         let text = (!group.is_root()).then(|| small_text(&group.file("cgroup.procs")))??;
         let numbers = text.lines().filter_map(|line| line.parse().ok());
