@@ -109,9 +109,10 @@ impl ControlGroups {
     #[must_use]
     pub fn members(&self) -> Option<Vec<u32>> {
         let name = self.name.as_deref()?.rsplit('/').next()?;
-        let is_login = name.starts_with("session-") && name.ends_with(".scope");
-        if is_login || name.ends_with(".slice") {
-            return None;
+        match name.rsplit_once('.') {
+            Some((_, "slice")) => return None,
+            Some((of, "scope")) if of.starts_with("session-") => return None,
+            _ => {}
         }
         let group = self.account.as_ref().or(self.unified.as_ref())?;
         let text = (!group.is_root()).then(|| small_text(&group.file("cgroup.procs")))??;
