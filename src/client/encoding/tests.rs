@@ -195,22 +195,6 @@ fn what_is_not_encoded_is_refused() {
     assert!(decode("br", &[b"data: this is plain text\n\n"]).is_err());
 }
 
-#[test]
-fn damage_anywhere_does_no_harm() {
-    for name in NAMES {
-        let bytes = encode(name, TEXT);
-        for at in 0..bytes.len() {
-            for flip in [0x01, 0x80, 0xff] {
-                let mut damaged = bytes.clone();
-                damaged[at] ^= flip;
-                // Some damage goes unseen: bare deflate and brotli have no checksum.
-                let out = decode(name, &[&damaged]).unwrap_or_default();
-                assert!(out.len() < 1024 * 1024, "{name} at {at}");
-            }
-        }
-    }
-}
-
 /// All that comes out of `parts`, and how it ended.
 fn all_of(name: &str, parts: &[&[u8]]) -> (Vec<u8>, Result<(), EncodingError>) {
     let mut decoder = decoder(name);
@@ -236,6 +220,8 @@ fn what_came_before_damage_comes_out_wherever_the_reads_end() {
                 let (whole, ended) = all_of(name, &[&damaged]);
                 let (cut, ended_cut) = all_of(name, &single);
                 assert_eq!(ended, ended_cut, "{name} at {at} by {flip:#x}");
+                // Some damage goes unseen: bare deflate and brotli have no checksum.
+                assert!(whole.len() < 1024 * 1024, "{name} at {at} by {flip:#x}");
                 // The decoder of brotli keeps what it was given together with damage to itself.
                 if name == "br" {
                     assert!(cut.starts_with(&whole), "{name} at {at} by {flip:#x}");
