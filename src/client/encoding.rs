@@ -21,7 +21,7 @@ const MAX_DECODED: u64 = 64 * 1024 * 1024;
 /// Text shrinks to a tenth, dull text to a hundredth; only a bomb goes beyond.
 const MAX_RATIO: u64 = 1000;
 /// The ratio is looked at beyond this: a short, dull body does no harm.
-const RATIO_FREE: u64 = 64 * 1024;
+const RATIO_FREE: u64 = 1024 * 1024;
 /// Encodings of one response: nobody needs two.
 const MAX_STAGES: usize = 3;
 /// Room for one piece of output.
