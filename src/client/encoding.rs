@@ -19,9 +19,10 @@ use zstd::stream::raw::{DParameter, Decoder as ZstdDecoder, Operation};
 /// A response unpacks to no more: as much as a whole body may have.
 const MAX_DECODED: u64 = 64 * 1024 * 1024;
 /// Text shrinks to a tenth, dull text to a hundredth; only a bomb goes beyond.
-const MAX_RATIO: u64 = 1000;
-/// The ratio is looked at beyond this: a short, dull body does no harm.
-const RATIO_FREE: u64 = 1024 * 1024;
+const MAX_RATIO: u64 = 1024;
+/// The ratio is that to all slices of the wire so far, the last one counted as full: a short, dull
+/// body does no harm, and what is too much does not depend on how the body was cut.
+const SLICE: u64 = 1024;
 /// Encodings of one response: nobody needs two.
 const MAX_STAGES: usize = 3;
 /// Room for one piece of output.
@@ -99,12 +100,20 @@ impl Decoder {
         bytes: &[u8],
         sink: &mut dyn FnMut(&[u8]),
     ) -> Result<(), EncodingError> {
-        self.encoded += bytes.len() as u64;
         let mut sink = |piece: &[u8]| {
             sink(piece);
             Ok(())
         };
-        run(&mut self.stages, (bytes, self.encoded), &mut sink)
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let room = SLICE - self.encoded % SLICE;
+            let (slice, behind) = rest.split_at(rest.len().min(short(room)));
+            self.encoded += slice.len() as u64;
+            let most = self.encoded.next_multiple_of(SLICE) * MAX_RATIO;
+            run(&mut self.stages, (slice, most.min(MAX_DECODED)), &mut sink)?;
+            rest = behind;
+        }
+        Ok(())
     }
 
     /// The body ended: whether it did where its encodings end. One without bytes may.
@@ -143,21 +152,23 @@ pub(super) fn decoded_start(encoding: &str, bytes: &[u8], limit: usize) -> Vec<u
     }
 }
 
-/// Sends `bytes` through the stages; `encoded` bytes came from the wire so far.
+/// Sends `bytes` through the stages, each of which may have given out `most` bytes by its end.
 fn run(
     stages: &mut [Stage],
-    (bytes, encoded): (&[u8], u64),
+    (bytes, most): (&[u8], u64),
     sink: &mut Sink<'_>,
 ) -> Result<(), EncodingError> {
     let Some((Stage { codec, decoded }, inner)) = stages.split_first_mut() else {
         return sink(bytes);
     };
     codec.feed(bytes, &mut |piece| {
-        *decoded += piece.len() as u64;
-        if *decoded > MAX_DECODED || *decoded > RATIO_FREE.max(encoded.saturating_mul(MAX_RATIO)) {
+        let allowed = piece.len().min(short(most - *decoded));
+        *decoded += allowed as u64;
+        run(inner, (&piece[..allowed], most), sink)?;
+        if allowed < piece.len() {
             return Err(EncodingError::TooLarge);
         }
-        run(inner, (piece, encoded), sink)
+        Ok(())
     })
 }
 
@@ -290,9 +301,9 @@ fn is_zlib(first: u8, second: u8) -> bool {
     first & 0x0f == 8 && u16::from_be_bytes([first, second]).is_multiple_of(31)
 }
 
-/// A count that is no larger than a buffer of ours.
+/// A count that is no larger than a buffer of ours, or a limit.
 fn short(count: u64) -> usize {
-    usize::try_from(count).expect("less than the length of a slice")
+    usize::try_from(count).expect("some MiB at most")
 }
 
 /// `br` (RFC 7932), without the large windows that browsers refuse too.

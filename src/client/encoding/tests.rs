@@ -256,6 +256,33 @@ fn bombs_stop_early_and_in_small_pieces() {
 }
 
 #[test]
+fn what_is_too_much_does_not_depend_on_the_reads() {
+    for name in NAMES {
+        for (mebibytes, allowed) in [(1, true), (2, false), (9, false)] {
+            let dull = vec![b'\n'; mebibytes * 1024 * 1024];
+            let bytes = encode(name, &dull);
+            let single: Vec<&[u8]> = bytes.chunks(1).collect();
+            let odd: Vec<&[u8]> = bytes.chunks(777).collect();
+            let (whole, ended) = all_of(name, &[&bytes]);
+            assert!(whole.len() <= bytes.len().next_multiple_of(1024) * 1024);
+            for parts in [single, odd] {
+                let (cut, ended_cut) = all_of(name, &parts);
+                assert_eq!((ended, whole.len()), (ended_cut, cut.len()), "{name}");
+            }
+            if bytes.len() <= 1024 {
+                let ending = (ended, whole.len());
+                let expected = if allowed {
+                    Ok(())
+                } else {
+                    Err(EncodingError::TooLarge)
+                };
+                assert_eq!(ending, (expected, 1024 * 1024), "{name}");
+            }
+        }
+    }
+}
+
+#[test]
 fn a_checksum_that_does_not_match_is_damage() {
     for name in ["gzip", "deflate"] {
         let mut bytes = encode(name, TEXT);

@@ -20,7 +20,7 @@ const LEAST_NUMBERS: u32 = 3;
 /// So many tokens may show no text, though nobody says so and nobody asked for them.
 const MAX_SILENT: u64 = 4096;
 /// A compressed body unpacks to no more than so many times its size.
-const MAX_UNPACKED: u64 = 1000;
+const MAX_UNPACKED: u64 = 1024;
 
 /// What was counted so far.
 #[derive(Debug, Default)]
