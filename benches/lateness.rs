@@ -4,7 +4,9 @@
 //! `cargo bench --bench lateness`. The server is a process of its own that answers at once, on
 //! the same machine: at the highest rate the two take a good part of two cores, and a machine
 //! that has anything else to do says so here. So does one whose cores are not its own: before the
-//! table stands how evenly a loop ran that does nothing but count. `-- --seconds N` sets the
+//! table stands how evenly a loop ran that does nothing but count, and in it what the machine takes
+//! from any program: how late a thread wakes at the same times that does nothing but sleep, and one
+//! that then counts for as long as a request of ours keeps a core busy. `-- --seconds N` sets the
 //! length of each run.
 //!
 //! `-- --replay` replays ten minutes of a trace at 60 times the speed instead, against the
@@ -32,6 +34,10 @@ const RATES: [u32; 4] = [10, 100, 1_000, 5_000];
 const SECONDS: u32 = 10;
 /// The bar: 99 of 100 are no later than this, on a machine that is not saturated.
 const BAR_US: f64 = 500.0;
+/// The bar is for this rate and higher ones.
+const BARRED: u32 = 1_000;
+/// A request of one token keeps the measuring thread's core busy for about this long.
+const REQUEST: Duration = Duration::from_micros(85);
 
 const HEADER: &str =
     "pattern    rate    sent   p50    p90    p99   p99.9     max  > 0.5 ms  refused or failed";
@@ -71,6 +77,11 @@ fn main() {
     println!("{HEADER}");
     for pattern in ["constant", "poisson"] {
         for rate in RATES {
+            if pattern == "constant" && rate >= BARRED {
+                for (name, busy) in [("sleeps", Duration::ZERO), ("counts", REQUEST)] {
+                    println!("{}", row((name, rate), &alone(rate, seconds, busy)));
+                }
+            }
             let found = measure(&address, (pattern, rate), seconds);
             println!("{}", row((pattern, rate), &found));
         }
@@ -86,14 +97,7 @@ fn main() {
 fn steadiness() -> String {
     let slice = || {
         let start = Instant::now();
-        let mut state = 1_u64;
-        for _ in 0..1_000_000 {
-            state = black_box(
-                state
-                    .wrapping_mul(6_364_136_223_846_793_005)
-                    .wrapping_add(1),
-            );
-        }
+        count(1_000_000);
         start.elapsed()
     };
     let start = Instant::now();
@@ -114,12 +118,58 @@ fn steadiness() -> String {
     )
 }
 
+/// Work that needs nothing but a core.
+fn count(times: u32) {
+    let mut state = 1_u64;
+    for _ in 0..times {
+        state = black_box(
+            state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1),
+        );
+    }
+}
+
 /// What one run left.
 struct Found {
     /// Of each request that was sent, in order of size.
     late_us: Vec<f64>,
     /// Arrivals that did not end well.
     bad: usize,
+}
+
+/// How late a thread wakes that sleeps from one instant to the next, and then counts for as long as
+/// takes `busy` while the machine is quick.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the machine is looked at, whose time is real"
+)]
+fn alone(rate: u32, seconds: u32, busy: Duration) -> Found {
+    const PART: u32 = 1_000;
+    let timed = |_| {
+        let start = Instant::now();
+        count(PART);
+        start.elapsed()
+    };
+    let part = (0..2_000).map(timed).min().expect("more than none");
+    let parts = busy.div_duration_f64(part).round();
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "some hundred"
+    )]
+    let parts = parts as u32;
+    let start = Instant::now();
+    let late = |number: u32| {
+        let due = start + Duration::from_secs(1) * number / rate;
+        std::thread::sleep(due.saturating_duration_since(Instant::now()));
+        let late = Instant::now().saturating_duration_since(due);
+        count(PART * parts);
+        late.as_secs_f64() * 1e6
+    };
+    let mut late_us: Vec<f64> = (1..=rate * seconds).map(late).collect();
+    late_us.sort_by(f64::total_cmp);
+    Found { late_us, bad: 0 }
 }
 
 fn measure(address: &str, (pattern, rate): (&str, u32), seconds: u32) -> Found {

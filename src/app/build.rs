@@ -27,7 +27,7 @@ use super::polls::polls;
 use super::streams::{StreamPlan, loops, streams};
 use super::tokenizers::{Tokenizers, load_all, measure};
 use super::{App, Extent, Setup};
-use crate::client::Cancel;
+use crate::client::{BodyWriter, Cancel};
 use crate::clock::TimeAnchor;
 use crate::config::{
     Arrivals, Config, PhaseConfig, ProbeConfig, PromptFile, Replies, TargetConfig, TraceSampling,
@@ -79,6 +79,7 @@ pub(super) fn unseeded_file(measure: Measure) -> FromFile {
         sources: unseeded(),
         order: rand::make_rng(),
         measure,
+        writer: None,
     }
 }
 
@@ -257,8 +258,9 @@ impl Parts<'_> {
             .collect::<anyhow::Result<Vec<_>>>()?;
         let tokenizer = self.tokenizers[stream.target_index].as_ref();
         let measured = ((stream.target_index, *target), tokenizer);
-        let supply = self.supply((probe, stream), measured, feeds)?;
-        let warm_up = self.warm_up((probe, stream), measured, feeds)?;
+        let writer = lanes[0].client.body_writer(stream);
+        let supply = self.supply((probe, stream, &writer), measured, feeds)?;
+        let warm_up = self.warm_up((probe, stream, &writer), measured, feeds)?;
         Ok(Dispatch {
             shared: self.shared.clone(),
             lanes: Lanes::new(
@@ -284,7 +286,7 @@ impl Parts<'_> {
     /// Where the prompts of `probe` come from. What gets them ready is put to `feeds`.
     fn supply(
         &self,
-        (probe, stream): (&ProbeConfig, &Stream),
+        (probe, stream, writer): (&ProbeConfig, &Stream, &BodyWriter),
         (target, tokenizer): ((usize, &TargetConfig), Option<&Arc<Tokenizer>>),
         feeds: &mut Vec<FeedTask>,
     ) -> anyhow::Result<Supply> {
@@ -297,17 +299,18 @@ impl Parts<'_> {
             let is_slow = matches!(measure, Measure::Exact(_));
             let workload = Workload::new(&probe.workload, measure, sources);
             if is_slow && !probe.workload.has_contexts() {
-                let (making, prompts) = Making::ahead(workload);
+                let (making, prompts) = Making::ahead(workload, writer.clone());
                 feeds.push(FeedTask::Making(making));
                 return Ok(Supply::ahead(prompts));
             }
-            return Ok(Supply::made(workload));
+            return Ok(Supply::made(workload, writer.clone()));
         };
         let with = FromFile {
             seed: self.seed,
             sources,
             order: seeded(self.seed, stream, FILE_ORDER),
             measure,
+            writer: Some(writer.clone()),
         };
         let is_warm_up = |phase: &PhaseConfig| phase.kind == PhaseKind::WarmUp;
         let timing = timing(file, probe.phases.iter().filter(|one| !is_warm_up(one)));
@@ -323,7 +326,7 @@ impl Parts<'_> {
     /// from texts of their own, so that they warm no prompt that is measured.
     fn warm_up(
         &self,
-        (probe, stream): (&ProbeConfig, &Stream),
+        (probe, stream, writer): (&ProbeConfig, &Stream, &BodyWriter),
         (target, tokenizer): ((usize, &TargetConfig), Option<&Arc<Tokenizer>>),
         feeds: &mut Vec<FeedTask>,
     ) -> anyhow::Result<Option<Supply>> {
@@ -342,6 +345,7 @@ impl Parts<'_> {
             },
             order: seeded(self.seed, stream, FILE_ORDER + 2),
             measure: measure(probe, target, tokenizer)?,
+            writer: Some(writer.clone()),
         };
         let reader = FileReader::open(file, timing(file, warm_ups), with)?;
         let (feed, task) = Feed::begin(reader.of_warm_up())?;

@@ -10,8 +10,7 @@
 use std::fmt;
 use std::io::{self, Write};
 
-use brotli::enc::StandardAlloc;
-use brotli::{BrotliDecompressStream, BrotliResult, BrotliState};
+use brotli_decompressor::{BrotliDecompressStream, BrotliResult, BrotliState, StandardAlloc};
 use flate2::write::MultiGzDecoder;
 use flate2::{Decompress, FlushDecompress, Status};
 use zstd::stream::raw::{DParameter, Decoder as ZstdDecoder, Operation};
@@ -240,13 +239,23 @@ fn is_damaged(decoder: &mut MultiGzDecoder<Vec<u8>>, error: &io::Error) -> bool 
 }
 
 /// `deflate`: with the zlib frame that the standard wants, or bare, as some servers send it.
-#[derive(Default)]
 struct Deflate {
     /// The first byte, while it is the only one.
     first: Option<u8>,
     inflate: Option<Decompress>,
     room: Vec<u8>,
     ended: bool,
+}
+
+impl Default for Deflate {
+    fn default() -> Self {
+        Self {
+            first: None,
+            inflate: None,
+            room: vec![0; PIECE],
+            ended: false,
+        }
+    }
 }
 
 impl Deflate {
@@ -274,7 +283,6 @@ impl Deflate {
         let Some(inflate) = &mut self.inflate else {
             return Ok(());
         };
-        self.room.resize(PIECE, 0);
         while !self.ended {
             let (read, written) = (inflate.total_in(), inflate.total_out());
             let status = inflate.decompress(bytes, &mut self.room, FlushDecompress::Sync);
@@ -325,14 +333,22 @@ impl Default for Brotli {
 }
 
 impl Brotli {
+    /// The decoder gives out nothing of what it was given together with damage, so it is given one
+    /// byte at a time.
     fn feed(&mut self, bytes: &[u8], sink: &mut Sink<'_>) -> Result<(), EncodingError> {
-        let (mut left, mut read, mut total) = (bytes.len(), 0, 0);
+        bytes
+            .chunks(1)
+            .try_for_each(|byte| self.byte(byte, &mut *sink))
+    }
+
+    fn byte(&mut self, byte: &[u8], sink: &mut Sink<'_>) -> Result<(), EncodingError> {
+        let (mut left, mut read, mut total) = (byte.len(), 0, 0);
         while !self.ended {
             let (mut room, mut written) = (PIECE, 0);
             let result = BrotliDecompressStream(
                 &mut left,
                 &mut read,
-                bytes,
+                byte,
                 &mut room,
                 &mut written,
                 &mut self.room,

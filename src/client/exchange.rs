@@ -24,6 +24,7 @@ use hyper::{Request, Response};
 pub use self::call::{Call, FirstToken};
 use self::failure::{Failed, broken};
 use self::head::{is_without_content, unasked_encoding};
+pub use self::request::BodyWriter;
 use self::secrets::Secrets;
 use self::share::Share;
 use super::encoding::decoded_start;

@@ -21,7 +21,7 @@ mod quirks;
 #[cfg(test)]
 mod tests;
 
-pub use exchange::{Call, Client, ClientSetup, FirstToken};
+pub use exchange::{BodyWriter, Call, Client, ClientSetup, FirstToken};
 pub use models::{models_path, served_models};
 pub use protocol::{Protocol, ProtocolError};
 pub use reading::{Ended, Reading};

@@ -6,7 +6,7 @@
 //! the body is then taken straight from the buffer of the read that brought it. Nothing runs for
 //! a connection that rests: whether it is still open is asked when it is needed.
 
-use std::io;
+use std::io::{self, IoSlice};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -200,15 +200,20 @@ impl Line {
         self.marks.set_sent(false);
     }
 
-    fn left(&mut self, bytes: &[u8]) {
-        self.marks.wrote(self.anchor.now(), bytes.len());
+    /// The first `written` bytes of `parts` are on their way.
+    fn left<'p>(&mut self, parts: impl IntoIterator<Item = &'p [u8]>, written: usize) {
+        self.marks.wrote(self.anchor.now(), written);
         self.unflushed = self.bytes.is_tls();
-        let request = &mut self.request;
-        let mut body = bytes.len();
-        if !request.head.is_over() {
-            body -= request.head.feed(bytes);
+        let (request, mut rest) = (&mut self.request, written);
+        for part in parts {
+            let part = &part[..part.len().min(rest)];
+            rest -= part.len();
+            let mut body = part.len();
+            if !request.head.is_over() {
+                body -= request.head.feed(part);
+            }
+            request.left = request.left.saturating_sub(body as u64);
         }
-        request.left = request.left.saturating_sub(body as u64);
         self.note_sent();
     }
 
@@ -257,8 +262,23 @@ impl hyper::rt::Write for Line {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let written = ready!(self.bytes.poll_write(cx, bytes))?;
-        self.left(&bytes[..written]);
+        self.left([bytes], written);
         Poll::Ready(Ok(written))
+    }
+
+    /// A body is written from where it lies, however long it is.
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        parts: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = ready!(self.bytes.poll_write_parts(cx, parts))?;
+        self.left(parts.iter().map(|part| &**part), written);
+        Poll::Ready(Ok(written))
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {

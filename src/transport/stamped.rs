@@ -3,7 +3,7 @@
 //! The kernel's stamp where it gives one (TCP on Linux), else our clock right after the read.
 //! TLS lies above this: its reads are stamped by when the ciphertext came.
 
-use std::io;
+use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -224,6 +224,22 @@ impl AsyncWrite for Stamped {
             Raw::Unix(stream) => Pin::new(stream).poll_write(cx, bytes),
             Raw::Pipe(stream) => Pin::new(stream).poll_write(cx, bytes),
         }
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        parts: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        match &mut self.raw {
+            Raw::Tcp(stream) => Pin::new(stream).poll_write_vectored(cx, parts),
+            Raw::Unix(stream) => Pin::new(stream).poll_write_vectored(cx, parts),
+            Raw::Pipe(stream) => Pin::new(stream).poll_write_vectored(cx, parts),
+        }
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {

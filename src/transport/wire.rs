@@ -4,7 +4,7 @@
 //! it lies and what outlives the look is copied.
 
 use std::cell::RefCell;
-use std::io;
+use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -122,6 +122,18 @@ impl Bytes {
         match self {
             Self::Plain(stream) => Pin::new(stream).poll_write(cx, bytes),
             Self::Tls(stream) => Pin::new(stream).poll_write(cx, bytes),
+        }
+    }
+
+    /// Writes of several parts what is taken at once.
+    pub(super) fn poll_write_parts(
+        &mut self,
+        cx: &mut Context<'_>,
+        parts: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        match self {
+            Self::Plain(stream) => Pin::new(stream).poll_write_vectored(cx, parts),
+            Self::Tls(stream) => Pin::new(stream).poll_write_vectored(cx, parts),
         }
     }
 

@@ -11,6 +11,7 @@ use super::phase::Phase;
 use super::talks::{Talk, Talks};
 use crate::app::feed::{Feed, Tally};
 use crate::app::lanes::Lane;
+use crate::client::BodyWriter;
 use crate::load::schedule::{Arrival, Times};
 use crate::load::workload::{Prompt, Script, Workload};
 
@@ -20,6 +21,8 @@ pub(in crate::app) enum Supply {
     Made {
         /// What makes them.
         workload: Box<Workload>,
+        /// Writes their requests.
+        writer: BodyWriter,
         /// The next prompt, made while there is time.
         drawn: Option<Prompt>,
     },
@@ -43,9 +46,10 @@ pub(in crate::app) enum Supply {
 
 impl Supply {
     /// Prompts of `workload`.
-    pub(in crate::app) fn made(workload: Workload) -> Self {
+    pub(in crate::app) fn made(workload: Workload, writer: BodyWriter) -> Self {
         Self::Made {
             workload: Box::new(workload),
+            writer,
             drawn: None,
         }
     }
@@ -81,8 +85,17 @@ impl Supply {
     /// Makes the next prompt, for a request of `session`, before it is needed: a long one takes a
     /// while.
     pub(super) fn draw(&mut self, session: Option<u64>) {
-        if let Self::Made { workload, drawn } = self {
-            drawn.get_or_insert_with(|| workload.prompt(session));
+        if let Self::Made {
+            workload,
+            writer,
+            drawn,
+        } = self
+        {
+            drawn.get_or_insert_with(|| {
+                let mut prompt = workload.prompt(session);
+                writer.write(&mut prompt);
+                prompt
+            });
         }
     }
 
@@ -122,7 +135,9 @@ impl Supply {
     /// What is sent next, for a request of `session`; `None` if a file has no more.
     pub(super) fn take(&mut self, session: Option<u64>) -> Option<Script> {
         match self {
-            Self::Made { workload, drawn } => {
+            Self::Made {
+                workload, drawn, ..
+            } => {
                 let prompt = match drawn.take() {
                     Some(prompt) => prompt,
                     None => workload.prompt(session),

@@ -133,6 +133,7 @@ impl Part {
         prompt.history.clone_from(&said.messages);
         // What was asked for is what is new; with all before it the length is not known.
         prompt.input_tokens = None;
+        prompt.written = None;
     }
 
     /// Whether later turns are sent with the text of this answer.

@@ -8,6 +8,7 @@ use rand::rngs::StdRng;
 use super::open::{Opened, UnusableFile, open};
 use super::pass::Pass;
 use super::tally::Tally;
+use crate::client::BodyWriter;
 use crate::config::{Pauses, PromptFile, Replay, Sampling};
 use crate::load::trace::{Clock, Detected, Format};
 use crate::load::workload::{Entries, Measure, Pool, RowTexts, Script, Sources};
@@ -58,6 +59,8 @@ pub(in crate::app) struct FromFile {
     pub(in crate::app) order: StdRng,
     /// How tokens are counted.
     pub(in crate::app) measure: Measure,
+    /// Writes their requests, if they are sent.
+    pub(in crate::app) writer: Option<BodyWriter>,
 }
 
 /// What makes prompts of rows and of entries.
@@ -73,6 +76,7 @@ pub(in crate::app) struct FileReader {
     pass: Option<Pass>,
     pool: Pool,
     texts: Texts,
+    writer: Option<BodyWriter>,
     tally: Arc<Tally>,
     detected: Detected,
     /// Conversations in this pass.
@@ -127,6 +131,7 @@ impl FileReader {
                 ),
                 entries: Entries::new(file.output_tokens, timing.pauses()),
             },
+            writer: making.writer,
             pool: Pool::new(sampling, making.order),
             file: file.clone(),
             timing,
@@ -169,6 +174,10 @@ impl FileReader {
         while batch.scripts.len() < BATCH && weight < BATCH_BYTES {
             if let Some(mut script) = self.next() {
                 script.again = std::mem::take(&mut self.again);
+                // What later turns ask for depends on how the first are answered.
+                if let (Some(writer), Some(step)) = (&self.writer, script.steps.front_mut()) {
+                    writer.write(&mut step.prompt);
+                }
                 weight += script.weight();
                 batch.scripts.push(script);
                 self.given += 1;

@@ -201,7 +201,7 @@ pub(super) fn at(ms: u64) -> MonoTime {
 }
 
 /// A stream of `api`.
-pub(super) fn stream(api: Api, streaming: bool) -> Arc<Stream> {
+pub(in crate::client) fn stream(api: Api, streaming: bool) -> Arc<Stream> {
     Arc::new(Stream {
         id: StreamId(0),
         target_index: 0,

@@ -4,7 +4,7 @@
 //! are complete, and the two tables below say so. A test states the bytes, the instants at which
 //! they are read, and by hand what is right.
 
-mod case;
+pub(in crate::client) mod case;
 mod counts;
 mod endings;
 mod fixtures;

@@ -36,7 +36,7 @@ pub use self::file::{
 pub use self::known::Known;
 pub use self::lengths::{LengthSource, PairSource};
 pub use self::media::{Picture, Sound};
-pub use self::prompt::{Media, Message, Prompt, Role, Verbatim};
+pub use self::prompt::{Media, Message, Prompt, Role, Verbatim, WrittenBody};
 pub use self::size::{Measure, Seeds, Writer, Written};
 pub use self::tokenizer::{Pattern, Tokenizer, TokenizerError};
 pub use self::tools::{MOST_TOOLS, tool_definitions};

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use serde_json::value::RawValue;
 
 use crate::measurement::Wanted;
@@ -36,6 +37,18 @@ pub struct Prompt {
     pub input_tokens: Option<u32>,
     /// Output tokens to ask for; `None`: as many as the server likes.
     pub output_tokens: Option<u32>,
+    /// The body of its request, where that was written before it is due. Who changes anything else
+    /// here clears it.
+    pub written: Option<WrittenBody>,
+}
+
+/// The body of a request.
+#[derive(Debug, Clone)]
+pub struct WrittenBody {
+    /// The model that it asks; another one takes another body.
+    pub model: Box<str>,
+    /// What is sent.
+    pub bytes: Bytes,
 }
 
 /// One message of a conversation.

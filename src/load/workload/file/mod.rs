@@ -113,6 +113,7 @@ impl Step {
             history,
             media,
             verbatim,
+            written,
             ..
         } = &self.prompt;
         let history = history.iter().map(|Message { text, .. }| text.len());
@@ -130,6 +131,7 @@ impl Step {
             + text.len()
             + system
             + verbatim
+            + written.as_ref().map_or(0, |written| written.bytes.len())
             + reply
             + history.chain(media).sum::<usize>()
     }
