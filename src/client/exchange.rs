@@ -7,6 +7,7 @@ mod call;
 mod failure;
 mod head;
 mod limits;
+mod refusal;
 mod request;
 mod secrets;
 mod share;
@@ -27,7 +28,6 @@ use self::head::{is_without_content, unasked_encoding};
 pub use self::request::BodyWriter;
 use self::secrets::Secrets;
 use self::share::Share;
-use super::encoding::decoded_start;
 use super::protocol::{Protocol, ProtocolError, request_error};
 use super::reading::{Ended, Reading};
 use super::rehearsal::Rehearsal;
@@ -35,7 +35,7 @@ use super::watch::{Cancel, Gone, Watch};
 use crate::clock::{MonoTime, TimeAnchor};
 use crate::config::Limits;
 use crate::load::workload::Prompt;
-use crate::measurement::{Chunks, Note, Outcome, RequestRecord, TcpFacts, TokenCounts};
+use crate::measurement::{Chunks, Outcome, RequestRecord, TcpFacts, TokenCounts};
 use crate::transport::{
     Connect, Connection, Endpoint, Marks, Opened, Pool, Progress, ReadMark, SendFailure, Taken,
     with_source,
@@ -45,8 +45,6 @@ use crate::transport::{
 const TAIL: Duration = Duration::from_secs(2);
 /// A server that closes a used connection has this long to have sent that on its way.
 const CROSSING: Duration = Duration::from_secs(1);
-/// How much of the body of a response that is not a success is read.
-const MAX_ERROR_BODY: usize = 64 * 1024;
 /// Room for chunks where the output length is not known.
 const USUAL_CHUNKS: u32 = 256;
 /// Room for chunks is not reserved beyond this; more are still taken.
@@ -450,43 +448,6 @@ impl Exchange<'_> {
             self.record.error = Some(broken(&error.to_string()));
         }
         Ok(ended == Ended::Complete)
-    }
-
-    /// Reads the body of a response that is not a success, as far as it says why.
-    async fn refusal(
-        &mut self,
-        response: &Response<()>,
-        connection: &mut Connection,
-    ) -> Result<bool, Failed> {
-        let mut kept = Vec::new();
-        let complete = loop {
-            let (deadline, late) = self.next_deadline();
-            let record = &mut self.record;
-            let take = |data: &[u8], read: ReadMark| {
-                record.timeline.first_byte.get_or_insert(read.at);
-                record.bytes += data.len() as u64;
-                let room = (MAX_ERROR_BODY + 1).saturating_sub(kept.len());
-                kept.extend_from_slice(&data[..data.len().min(room)]);
-            };
-            match self.watch.until(deadline, connection.body(take)).await {
-                Ok(Ok(Taken::Part)) if kept.len() <= MAX_ERROR_BODY => {}
-                Ok(Ok(Taken::End | Taken::Closed)) => break true,
-                Err(Gone::Cancelled) => return Err(Failed::from((Gone::Cancelled, late))),
-                Ok(Ok(Taken::Part) | Err(_)) | Err(Gone::Late) => break false,
-            }
-        };
-        if let Some(encoding) = unasked_encoding(response.headers()) {
-            kept = decoded_start(&encoding, &kept, MAX_ERROR_BODY);
-            self.record.notes.add(Note::Compressed);
-        }
-        self.record.error = Some(failure::refusal(
-            response.status(),
-            response.headers(),
-            &kept,
-        ));
-        self.record.outcome = Outcome::HttpStatus;
-        self.record.timeline.end = Some(self.last_read(connection.marks()).at);
-        Ok(complete)
     }
 
     /// The read that completed what just came out of the connection.
