@@ -43,7 +43,7 @@ pub(super) enum EncodingError {
     /// It unpacks to too much.
     #[error(
         "too large: the body unpacks to more than {MAX_DECODED} bytes, or to more than \
-         {MAX_RATIO} times its size"
+         {MAX_RATIO} KiB for each KiB of it"
     )]
     TooLarge,
 }

@@ -134,17 +134,11 @@ impl Supply {
 
     /// What is sent next, for a request of `session`; `None` if a file has no more.
     pub(super) fn take(&mut self, session: Option<u64>) -> Option<Script> {
+        self.draw(session);
         match self {
-            Self::Made {
-                workload, drawn, ..
-            } => {
-                let prompt = match drawn.take() {
-                    Some(prompt) => prompt,
-                    None => workload.prompt(session),
-                };
-                Some(Script::single(prompt))
+            Self::Made { drawn, .. } | Self::Ahead { drawn, .. } => {
+                drawn.take().map(Script::single)
             }
-            Self::Ahead { drawn, .. } => drawn.take().map(Script::single),
             Self::Read { feed, drawn, .. } => taken(drawn, feed.tally()),
         }
     }

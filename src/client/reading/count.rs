@@ -19,8 +19,8 @@ const MAX_INPUT_FACTOR: u32 = 16;
 const LEAST_NUMBERS: u32 = 3;
 /// So many tokens may show no text, though nobody says so and nobody asked for them.
 const MAX_SILENT: u64 = 4096;
-/// A compressed body unpacks to no more than so many times its size.
-const MAX_UNPACKED: u64 = 1024;
+/// Each byte of a compressed body stands for no more than so many.
+const MAX_UNPACKED: u64 = 1000;
 
 /// What was counted so far.
 #[derive(Debug, Default)]
