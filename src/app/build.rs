@@ -24,6 +24,7 @@ use super::lanes::{Lane, Lanes, Load};
 use super::ledger::Ledger;
 use super::nodes::NodeReading;
 use super::polls::polls;
+use super::runtimes::Measuring;
 use super::streams::{StreamPlan, loops, streams};
 use super::tokenizers::{Tokenizers, load_all, measure};
 use super::{App, Extent, Setup};
@@ -37,7 +38,7 @@ use crate::load::schedule::start_within;
 use crate::load::workload::{Measure, Sources, Tokenizer, Workload};
 use crate::measurement::{Phase, PhaseKind, RequestRecord, Stream, TraceIds};
 use crate::telemetry::SelfMetrics;
-use crate::transport::Connect;
+use crate::transport::{self, Connect};
 
 /// Records without a request in flight that wait, for a slot or to be joined; a full queue delays the next arrivals, visibly.
 const RECORDS: usize = 2048;
@@ -99,7 +100,7 @@ impl App {
     ///
     /// If a part cannot be made: a header that HTTP does not allow, a directory that cannot be
     /// written.
-    pub fn build(setup: Setup, measuring: &Handle, other: Handle) -> anyhow::Result<Self> {
+    pub fn build(setup: Setup, measuring: Measuring, other: Handle) -> anyhow::Result<Self> {
         let Setup {
             command,
             config,
@@ -108,11 +109,12 @@ impl App {
             extent,
             outputs,
         } = setup;
+        make_room(&config);
         let own = SelfMetrics::new().context("self metrics")?;
         let seed = config.seed.unwrap_or_else(draw_seed);
         let plans = streams(&config)?;
         let (records, records_in) = mpsc::channel(room_for_records(&config));
-        let shared = shared(&config, anchor, (records, measuring));
+        let shared = shared(&config, anchor, (records, measuring.handle()));
         let slots = slots(&config, anchor);
         let loads = loads(&config);
         let tokenizers = load_all(&config)?;
@@ -147,7 +149,7 @@ impl App {
             streams: plans.iter().map(|plan| Arc::clone(&plan.stream)).collect(),
             anchor,
             seed,
-            measuring: measuring.clone(),
+            measuring,
             other,
             shared,
             slots,
@@ -167,6 +169,21 @@ impl App {
             join,
             config,
         })
+    }
+}
+
+/// Makes room for all connections that can be open at once.
+fn make_room(config: &Config) {
+    let wanted = config
+        .governor
+        .in_flight
+        .saturating_mul(u32::try_from(config.targets.len()).unwrap_or(u32::MAX));
+    if let Some(room) = transport::make_room(wanted) {
+        tracing::warn!(
+            wanted,
+            room,
+            "the system's limit of open files (`ulimit -Hn`) leaves room for fewer connections"
+        );
     }
 }
 

@@ -42,7 +42,7 @@ pub use feed::{FileReport, Look, UnusableFile, look, not_a_part, parts};
 pub use gpu_look::{GpuLook, look_at_gpus};
 pub use recognise::Recognised;
 pub use run::RunReport;
-pub use runtimes::Runtimes;
+pub use runtimes::{Measuring, Runtimes};
 pub use streams::UnusableTarget;
 pub use survey::{Survey, SurveyError};
 
@@ -126,7 +126,7 @@ pub struct App {
     instance: String,
     anchor: TimeAnchor,
     seed: u64,
-    measuring: Handle,
+    measuring: Measuring,
     other: Handle,
     shared: Shared,
     slots: Vec<Slots>,

@@ -142,7 +142,8 @@ impl App {
             self.other.spawn(feed.run());
         }
         for dispatch in self.dispatches {
-            dispatches.spawn_on(dispatch.run(), &self.measuring);
+            let running = self.measuring.clone().run_first(dispatch.run());
+            dispatches.spawn_on(running, self.measuring.handle());
         }
         let (scrapes, scrapes_in) = self.scrapes;
         for poll in self.polls {

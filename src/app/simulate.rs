@@ -13,6 +13,10 @@ use tokio_util::sync::CancellationToken;
 
 use crate::clock::TimeAnchor;
 use crate::simulator::{Hardware, Profile, Simulator, SimulatorConfig};
+use crate::transport;
+
+/// Room for this many connections is made before the first, so that accepting one does not stall.
+const CONNECTIONS: u32 = 4_096;
 
 /// What the simulated server is like and where it listens.
 #[derive(Debug, Clone, PartialEq)]
@@ -134,6 +138,9 @@ pub async fn simulate(
     ready: impl FnOnce(SocketAddr),
     stop: impl Future<Output = ()>,
 ) -> anyhow::Result<()> {
+    if let Some(room) = transport::make_room(CONNECTIONS) {
+        tracing::debug!(room, "the limit of open files is low");
+    }
     let log = plan.log_times.clone().unwrap_or_default();
     let cannot_log = || format!("cannot write `{}`", log.display());
     let simulator = Simulator::new(plan.config(), TimeAnchor::start())

@@ -6,6 +6,8 @@
 //! alike, an answer that comes back as history has the tokens it was generated with, and nobody
 //! needs a vocabulary. Not here: which texts make a prompt (that is `wire`).
 
+use std::ops::Range;
+
 /// What the model says, word by word.
 const WORDS: [&str; 32] = [
     "the", "river", "keeps", "its", "own", "time", "and", "small", "birds", "wake", "before",
@@ -15,24 +17,63 @@ const WORDS: [&str; 32] = [
 
 /// Puts the tokens of `text` behind those that are there.
 pub(super) fn tokenize(text: &str, tokens: &mut Vec<u64>) {
-    let mut rest = text.trim_start();
-    while let Some(first) = rest.chars().next() {
+    let mut rest = text;
+    loop {
+        rest = ascii(rest, tokens).trim_start();
+        let Some(first) = rest.chars().next() else {
+            return;
+        };
         let kind = Kind::of(first);
         let end = rest.find(|c| Kind::of(c) != kind).unwrap_or(rest.len());
         let (run, after) = rest.split_at(end);
         tokens.push(token(run));
-        rest = after.trim_start();
+        rest = after;
     }
+}
+
+/// The same as far as runs end before the first character that is not ASCII, by bytes, since
+/// prompts are long. What is left begins with a run, or with space.
+fn ascii<'t>(text: &'t str, tokens: &mut Vec<u64>) -> &'t str {
+    let bytes = text.as_bytes();
+    let mut at = 0;
+    while let Some(&first) = bytes.get(at) {
+        let kind = KINDS[usize::from(first)];
+        let more = bytes[at + 1..].iter();
+        let same = more.take_while(|byte| KINDS[usize::from(**byte)] == kind);
+        let end = at + 1 + same.count();
+        match kind {
+            Some(Kind::Space) => {}
+            Some(_) if bytes.get(end).is_none_or(u8::is_ascii) => tokens.push(run(bytes, at..end)),
+            _ => break,
+        }
+        at = end;
+    }
+    &text[at..]
 }
 
 /// The token that stands for the whole of `run`.
 pub(super) fn token(run: &str) -> u64 {
-    let eights = run.as_bytes().chunks(8);
-    eights.fold(run.len() as u64, |hash, bytes| {
-        let mut eight = [0; 8];
-        eight[..bytes.len()].copy_from_slice(bytes);
-        mix(hash ^ u64::from_le_bytes(eight))
-    })
+    self::run(run.as_bytes(), 0..run.len())
+}
+
+/// The token that stands for `range` of `bytes`.
+fn run(bytes: &[u8], range: Range<usize>) -> u64 {
+    let mut hash = range.len() as u64;
+    let mut at = range.start;
+    while at < range.end {
+        let left = range.end - at;
+        // Eight bytes at once, also where fewer are left, if the text goes on.
+        let eight = if let Some(eight) = bytes[at..].first_chunk::<8>() {
+            u64::from_le_bytes(*eight) & (u64::MAX >> (64 - 8 * left.min(8)))
+        } else {
+            let mut eight = [0; 8];
+            eight[..left].copy_from_slice(&bytes[at..range.end]);
+            u64::from_le_bytes(eight)
+        };
+        hash = mix(hash ^ eight);
+        at += 8;
+    }
+    hash
 }
 
 /// Puts `count` tokens that stand for `thing` behind those that are there: the marks of a chat
@@ -68,6 +109,23 @@ impl Kind {
     }
 }
 
+/// What each ASCII byte belongs to; `None` for the others, which are parts of characters.
+const KINDS: [Option<Kind>; 256] = {
+    let mut kinds = [None; 256];
+    let mut byte = 0;
+    while byte < 128 {
+        #[expect(clippy::cast_possible_truncation, reason = "below 128")]
+        let kind = match byte as u8 {
+            b'\t'..=b'\r' | b' ' => Kind::Space,
+            b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' | b'_' => Kind::Word,
+            _ => Kind::Other,
+        };
+        kinds[byte] = Some(kind);
+        byte += 1;
+    }
+    kinds
+};
+
 /// The finaliser of `SplitMix64` (Steele, Lea, Flood 2014): every input bit moves every output
 /// bit. A stateful generator would make a draw depend on the order of events.
 pub(super) const fn mix(value: u64) -> u64 {
@@ -102,6 +160,33 @@ mod tests {
         for (text, runs) in cases {
             let expected: Vec<u64> = runs.iter().map(|run| token(run)).collect();
             assert_eq!(tokens(text), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn bytes_are_of_the_kinds_that_characters_are() {
+        for byte in 0..=127_u8 {
+            assert_eq!(KINDS[usize::from(byte)], Some(Kind::of(char::from(byte))));
+        }
+        assert!(KINDS[128..].iter().all(Option::is_none));
+    }
+
+    #[test]
+    fn a_run_is_the_same_token_wherever_it_stands() {
+        for word in [
+            "a",
+            "seven77",
+            "eight888",
+            "nine99999",
+            "sixteen161616161",
+            "Größe",
+            "aé",
+        ] {
+            for (before, after) in [("", ""), (" ", " "), ("", " and more of it"), ("é ", " é")] {
+                let text = format!("{before}{word}{after}");
+                let place = usize::from(before.len() > 1);
+                assert_eq!(tokens(&text)[place], token(word), "{text:?}");
+            }
         }
     }
 

@@ -11,6 +11,7 @@
 
 mod body;
 mod connection;
+mod descriptors;
 mod diagnosis;
 mod endpoint;
 pub mod fetch;
@@ -34,6 +35,7 @@ mod wire;
 
 pub use body::FramingError;
 pub use connection::{BodyError, Connection, SendFailure, Taken, TcpReport, with_source};
+pub use descriptors::make_room;
 pub use endpoint::{Endpoint, EndpointError};
 pub use marks::{Marks, ReadMark, StampClock};
 pub use open::TcpConnect;

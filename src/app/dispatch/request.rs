@@ -1,9 +1,12 @@
 //! An arrival with its record, and the request that becomes of it.
 
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::{Context, Waker};
 use std::time::Duration;
 
 use tokio::sync::mpsc;
+use tokio::task::unconstrained;
 use tokio_util::task::TaskTracker;
 
 use super::gate::Held;
@@ -87,6 +90,23 @@ impl Due {
         shared.requests.spawn_on(task, &shared.measuring);
     }
 
+    /// Begins `task` at once, and lets it go on as [`Self::spawn`] does: what is due is sent before
+    /// anything else that this thread has to do.
+    fn begin(
+        (shared, phase): (&Shared, &TaskTracker),
+        task: impl Future<Output = ()> + Send + 'static,
+    ) {
+        let mut task = Box::pin(phase.track_future(task));
+        // It is polled again as a task, and what it waits for is told then whom to wake.
+        let mut nobody = Context::from_waker(Waker::noop());
+        if pin!(unconstrained(task.as_mut()))
+            .poll(&mut nobody)
+            .is_pending()
+        {
+            shared.requests.spawn_on(task, &shared.measuring);
+        }
+    }
+
     /// Sends the request in a task of its own, if the budgets allow it. Its slots were all free
     /// at `free`.
     pub(super) fn go(mut self, held: Held, free: MonoTime) {
@@ -107,7 +127,7 @@ impl Due {
                     reserved,
                     held,
                 };
-                Self::spawn((&shared, &phase), request.run());
+                Self::begin((&shared, &phase), request.run());
             }
             Err(reason) => {
                 let closed_loop = self.closed_loop;

@@ -166,7 +166,11 @@ impl Stage {
                 ..Outputs::default()
             },
         };
-        let app = App::build(setup, &runtimes.measuring, runtimes.other.handle().clone())?;
+        let app = App::build(
+            setup,
+            runtimes.measuring.clone(),
+            runtimes.other.handle().clone(),
+        )?;
         let canary = tokio::spawn(app.run(stop.clone().cancelled_owned()));
         let stack = Stack::start(
             &StackPlan {
