@@ -174,9 +174,12 @@ impl FileReader {
         while batch.scripts.len() < BATCH && weight < BATCH_BYTES {
             if let Some(mut script) = self.next() {
                 script.again = std::mem::take(&mut self.again);
+                // A batch takes tens of milliseconds; whoever measures does not wait for its end.
+                std::thread::yield_now();
                 // What later turns ask for depends on how the first are answered.
                 if let (Some(writer), Some(step)) = (&self.writer, script.steps.front_mut()) {
                     writer.write(&mut step.prompt);
+                    std::thread::yield_now();
                 }
                 weight += script.weight();
                 batch.scripts.push(script);
