@@ -100,7 +100,7 @@ impl App {
     ///
     /// If a part cannot be made: a header that HTTP does not allow, a directory that cannot be
     /// written.
-    pub fn build(setup: Setup, measuring: Measuring, other: Handle) -> anyhow::Result<Self> {
+    pub fn build(setup: Setup, (measuring, other): (Measuring, Handle)) -> anyhow::Result<Self> {
         let Setup {
             command,
             config,
@@ -179,7 +179,7 @@ fn make_room(config: &Config) {
         .in_flight
         .saturating_mul(u32::try_from(config.targets.len()).unwrap_or(u32::MAX));
     if let Some(room) = transport::make_room(wanted) {
-        tracing::warn!(
+        tracing::debug!(
             wanted,
             room,
             "the system's limit of open files (`ulimit -Hn`) leaves room for fewer connections"

@@ -23,6 +23,8 @@ use crate::transport;
 /// After this many tasks the measuring thread looks whether an arrival is due. A task takes 5 to
 /// 50 us; to look costs less than one.
 const TASKS_BETWEEN_LOOKS: u32 = 8;
+/// Dispatch loops that wait to be begun.
+const WAITING_TO_BEGIN: usize = 16;
 
 /// The runtimes of a run. Dropping them ends their tasks.
 #[derive(Debug)]
@@ -58,7 +60,7 @@ impl Runtimes {
             .context("no runtime for measuring")?;
         let handle = measuring.handle().clone();
         let (stop, stopped) = oneshot::channel();
-        let (head, tasks) = mpsc::unbounded_channel();
+        let (head, tasks) = mpsc::channel(WAITING_TO_BEGIN);
         let thread = std::thread::Builder::new()
             .name("measure".to_owned())
             .spawn(move || measuring.block_on(run_head(tasks, stopped)))
@@ -72,6 +74,12 @@ impl Runtimes {
             stop: Some(stop),
             thread: Some(thread),
         })
+    }
+
+    /// Where requests are timed, and where all else happens.
+    #[must_use]
+    pub fn handles(&self) -> (Measuring, Handle) {
+        (self.measuring.clone(), self.other.handle().clone())
     }
 }
 
@@ -116,10 +124,7 @@ fn stand_back() {
 type HeadTask = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// Runs `tasks` until `stopped` is told to end, or forgotten.
-async fn run_head(
-    mut tasks: mpsc::UnboundedReceiver<HeadTask>,
-    mut stopped: oneshot::Receiver<()>,
-) {
+async fn run_head(mut tasks: mpsc::Receiver<HeadTask>, mut stopped: oneshot::Receiver<()>) {
     let mut running = FuturesUnordered::new();
     loop {
         tokio::select! {
@@ -136,7 +141,7 @@ async fn run_head(
 #[derive(Debug, Clone)]
 pub struct Measuring {
     handle: Handle,
-    head: Option<mpsc::UnboundedSender<HeadTask>>,
+    head: Option<mpsc::Sender<HeadTask>>,
 }
 
 /// A runtime on which all tasks wait in one line.
@@ -168,7 +173,7 @@ impl Measuring {
             // Nobody waits for it then.
             drop(ended.send(result));
         };
-        if head.send(Box::pin(task)).is_err() {
+        if head.send(Box::pin(task)).await.is_err() {
             return; // the thread has ended
         }
         if let Ok(Err(panic)) = end.await {

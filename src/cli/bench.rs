@@ -141,11 +141,7 @@ async fn run_plan(args: &Args, mut plan: Plan, runtimes: &Runtimes) -> anyhow::R
             listener: None,
         },
     };
-    let app = App::build(
-        setup,
-        runtimes.measuring.clone(),
-        runtimes.other.handle().clone(),
-    )?;
+    let app = App::build(setup, runtimes.handles())?;
     let shown = args.ui == Ui::Simple && std::io::stderr().is_terminal();
     let progress = tell_progress(app.live(), shown);
     let (report, signal) = with_signals(|stop| async {

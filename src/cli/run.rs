@@ -121,11 +121,7 @@ async fn listen(address: SocketAddr) -> Result<TcpListener, String> {
 
 /// Runs `setup` until a signal comes; a second one ends the process.
 pub(super) async fn drive(setup: Setup, runtimes: &Runtimes) -> anyhow::Result<Exit> {
-    let app = App::build(
-        setup,
-        runtimes.measuring.clone(),
-        runtimes.other.handle().clone(),
-    )?;
+    let app = App::build(setup, runtimes.handles())?;
     let (report, signal) = with_signals(|stop| app.run(stop)).await?;
     let report = report?;
     for stage in &report.late {

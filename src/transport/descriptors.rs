@@ -13,6 +13,9 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 /// Files that are open beside the connections: logs, exports, the page, scrapes.
 const OTHERS: u64 = 256;
 
+/// More places than this are not made ahead: they take 8 bytes each.
+const MOST_PLACES: u64 = 32 * 1024;
+
 /// Makes room for `connections`, and raises the soft limit of open files for it. If the hard limit
 /// does not allow as many, says how many there is room for.
 #[must_use]
@@ -20,7 +23,7 @@ pub fn make_room(connections: u32) -> Option<u64> {
     let wanted = u64::from(connections) + OTHERS;
     let room = raise_limit(wanted);
     // It takes the first free number from here on and is closed at once; the table stays.
-    let last = i32::try_from(wanted.min(room).saturating_sub(1));
+    let last = i32::try_from(wanted.min(room).min(MOST_PLACES).saturating_sub(1));
     if let Err(error) = fcntl_dupfd_cloexec(stdin(), last.unwrap_or(0)) {
         tracing::debug!(%error, "no room for connections ahead of them");
     }

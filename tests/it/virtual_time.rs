@@ -87,7 +87,7 @@ fn before_until(
         outputs,
     };
     let here = tokio::runtime::Handle::current();
-    let app = App::build(setup, here.clone().into(), here).expect("builds");
+    let app = App::build(setup, (here.clone().into(), here)).expect("builds");
     (app, engine.abort_handle())
 }
 

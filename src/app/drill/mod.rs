@@ -166,11 +166,7 @@ impl Stage {
                 ..Outputs::default()
             },
         };
-        let app = App::build(
-            setup,
-            runtimes.measuring.clone(),
-            runtimes.other.handle().clone(),
-        )?;
+        let app = App::build(setup, runtimes.handles())?;
         let canary = tokio::spawn(app.run(stop.clone().cancelled_owned()));
         let stack = Stack::start(
             &StackPlan {

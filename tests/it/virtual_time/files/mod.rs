@@ -272,7 +272,7 @@ async fn play(
         },
     };
     let here = tokio::runtime::Handle::current();
-    let app = App::build(setup, here.clone().into(), here)?;
+    let app = App::build(setup, (here.clone().into(), here))?;
     let live = app.live();
     let report = Box::pin(app.run(std::future::pending())).await?;
     engine.abort();
