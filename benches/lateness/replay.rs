@@ -214,8 +214,9 @@ struct Found {
 struct Lag {
     schedule: f64,
     read: f64,
-    /// When it was due and when its first token was read, since the Unix epoch.
-    span: (Duration, Duration),
+    /// From when it was due until its first token was read, and the read of its last one, since
+    /// the Unix epoch.
+    spans: [(Duration, Duration); 2],
 }
 
 impl Lag {
@@ -224,7 +225,8 @@ impl Lag {
     }
 
     fn was_at_speed(&self, speed: &Speed) -> bool {
-        speed.was_full(self.span.0, self.span.1)
+        let mut spans = self.spans.iter();
+        spans.all(|(from, to)| speed.was_full(*from, *to))
     }
 }
 
@@ -283,11 +285,15 @@ fn run(trace: &Path, address: &str, speed: f64) -> Found {
         let (Some(due), Some(start)) = (unix("intended_unix_ns"), unix("start_unix_ns")) else {
             continue;
         };
-        let first = ms("times_ms", "ttft").unwrap_or_default() + read;
+        let after = |key| {
+            let token = ms("times_ms", key).unwrap_or_default() / 1e3;
+            let at = start + Duration::from_secs_f64(token);
+            (at, at + Duration::from_secs_f64(read / 1e3))
+        };
         found.lags.push(Lag {
             schedule: ms("waits_ms", "schedule_lag").expect("it was sent"),
             read,
-            span: (due, start + Duration::from_secs_f64(first / 1e3)),
+            spans: [(due, after("ttft").1), after("last_token")],
         });
     }
     found
