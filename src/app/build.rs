@@ -109,13 +109,13 @@ impl App {
             extent,
             outputs,
         } = setup;
-        make_room(&config);
+        let in_flight = make_room(&config);
         let own = SelfMetrics::new().context("self metrics")?;
         let seed = config.seed.unwrap_or_else(draw_seed);
         let plans = streams(&config)?;
         let (records, records_in) = mpsc::channel(room_for_records(&config));
         let shared = shared(&config, anchor, (records, measuring.handle()));
-        let slots = slots(&config, anchor);
+        let slots = slots(&config, in_flight, anchor);
         let loads = loads(&config);
         let tokenizers = load_all(&config)?;
         let parts = Parts {
@@ -172,19 +172,26 @@ impl App {
     }
 }
 
-/// Makes room for all connections that can be open at once.
-fn make_room(config: &Config) {
-    let wanted = config
-        .governor
-        .in_flight
-        .saturating_mul(u32::try_from(config.targets.len()).unwrap_or(u32::MAX));
-    if let Some(room) = transport::make_room(wanted) {
-        tracing::debug!(
-            wanted,
+/// Makes room for all connections that can be open at once, and says how many each target may have:
+/// those that the configuration allows, or fewer where the system's limit of open files is lower.
+fn make_room(config: &Config) -> u32 {
+    let targets = u32::try_from(config.targets.len()).unwrap_or(u32::MAX);
+    let allowed = config.governor.in_flight;
+    let Some(room) = transport::make_room(allowed.saturating_mul(targets)) else {
+        return allowed;
+    };
+    let room = u32::try_from(room).unwrap_or(u32::MAX) / targets.max(1);
+    let room = room.clamp(1, allowed);
+    let phases = config.probes.iter().flat_map(|probe| &probe.phases);
+    let asked = phases.filter_map(PhaseConfig::cap).max();
+    if let Some(asked) = asked.filter(|asked| *asked > room) {
+        tracing::warn!(
+            asked,
             room,
-            "the system's limit of open files (`ulimit -Hn`) leaves room for fewer connections"
+            "fewer requests can be in flight than are asked for: the system's limit of open files (`ulimit -Hn`) is too low"
         );
     }
+    room
 }
 
 /// Records that are under way or wait to be joined: every request in flight has a place.
@@ -217,12 +224,10 @@ fn sampling(config: &Config) -> TraceSampling {
 }
 
 /// One set of slots per target, all free.
-fn slots(config: &Config, anchor: TimeAnchor) -> Vec<Slots> {
+fn slots(config: &Config, in_flight: u32, anchor: TimeAnchor) -> Vec<Slots> {
     let now = anchor.now();
     let targets = config.targets.iter();
-    targets
-        .map(|_| Slots::new(config.governor.in_flight, now))
-        .collect()
+    targets.map(|_| Slots::new(in_flight, now)).collect()
 }
 
 /// What is in flight at each address of each target: nothing.

@@ -10,7 +10,8 @@ use std::io::stdin;
 use rustix::io::fcntl_dupfd_cloexec;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Files that are open beside the connections: logs, exports, the page, scrapes.
+/// Files that are open beside the connections: logs, exports, the page, scrapes. Where there is room
+/// for few, half of it is theirs.
 const OTHERS: u64 = 256;
 
 /// More places than this are not made ahead: they take 8 bytes each.
@@ -27,7 +28,7 @@ pub fn make_room(connections: u32) -> Option<u64> {
     if let Err(error) = fcntl_dupfd_cloexec(stdin(), last.unwrap_or(0)) {
         tracing::debug!(%error, "no room for connections ahead of them");
     }
-    (room < wanted).then(|| room.saturating_sub(OTHERS))
+    (room < wanted).then(|| room - OTHERS.min(room / 2))
 }
 
 /// The soft limit of open files, which is `wanted` at least where the hard one allows it.

@@ -285,3 +285,26 @@ fn through_shell(folder: &Path, server: &Simulated, rest: &str) -> Command {
     command.current_dir(folder);
     command
 }
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_low_limit_of_open_files_costs_concurrency_and_nothing_else() {
+    let folder = scratch("bench-files");
+    let server = Simulated::start(&folder).await;
+    let flags = "--request-count 300 --concurrency 200 --isl 8 --osl 2 --artifact-dir out";
+    let program = env!("CARGO_BIN_EXE_tokencanary");
+    let line = format!(
+        "ulimit -n 100; exec '{program}' bench --url {} {flags}",
+        server.url
+    );
+    let mut command = Command::new("sh");
+    command.args(["-c", &line]).current_dir(&folder);
+    let told = finish_command(command).await;
+    assert_fine(&told);
+    assert!(told.stderr.contains("asked=200 room=50"), "{told:?}");
+    assert_files_agree(&folder, Some(300));
+    let well = requests(&folder)
+        .iter()
+        .all(|record| record["outcome"] == "ok");
+    assert!(well, "{told:?}");
+}
