@@ -8,8 +8,8 @@
 //! from any program: how late a thread wakes at the same times that does nothing but sleep, and one
 //! that then counts for as long as a request of ours keeps a core busy. Rows `at speed` have the
 //! arrivals alone around which the processor ran at its speed, which a thread of the benchmark
-//! watches: on a virtual machine it may run at a tenth of it for a while, whatever it is given. `-- --seconds N` sets the
-//! length of each run.
+//! watches: on a virtual machine it may run at a tenth of it for a while, whatever it is given.
+//! `-- --seconds N` sets the length of each run.
 //!
 //! `-- --replay` replays ten minutes of a trace at 60 times the speed instead, against the
 //! simulated server; `--speed N` is another speed.

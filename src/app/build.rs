@@ -172,8 +172,8 @@ impl App {
     }
 }
 
-/// Makes room for all connections that can be open at once, and says how many each target may have:
-/// those that the configuration allows, or fewer where the system's limit of open files is lower.
+/// Makes room for a connection of each request that can be in flight, and says how many each target
+/// may have: those that the configuration allows, or fewer where the system's limit of open files is lower.
 fn make_room(config: &Config) -> u32 {
     let targets = u32::try_from(config.targets.len()).unwrap_or(u32::MAX);
     let allowed = config.governor.in_flight;

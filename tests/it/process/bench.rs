@@ -260,10 +260,7 @@ async fn records_that_cannot_be_written_are_told_and_not_trusted() {
     // Files may have 16 KiB: the summary fits, thirty records do not.
     let line = "trap '' XFSZ; ulimit -f 32; exec \"$0\" bench --url \"$1\" \
         --request-count 30 --osl 2 --artifact-dir out";
-    let mut command = Command::new("sh");
-    command.args(["-c", line, env!("CARGO_BIN_EXE_tokencanary"), &server.url]);
-    command.current_dir(&folder);
-    let told = finish_command(command).await;
+    let told = finish_command(in_shell(&folder, &server, line)).await;
     assert_eq!(told.code, Some(3), "{told:?}");
     let written = requests(&folder).len();
     assert!(written < 30, "the limit had no effect");
@@ -279,9 +276,14 @@ async fn records_that_cannot_be_written_are_told_and_not_trusted() {
 /// A benchmark of two requests whose standard output a shell sends elsewhere.
 fn through_shell(folder: &Path, server: &Simulated, rest: &str) -> Command {
     let line = format!("\"$0\" bench --url \"$1\" --request-count 2 --artifact-dir out {rest}");
+    in_shell(folder, server, &line)
+}
+
+/// What a shell does with `line`, in which `$0` is the program and `$1` the URL of `server`.
+fn in_shell(folder: &Path, server: &Simulated, line: &str) -> Command {
     let mut command = Command::new("sh");
     let binary = env!("CARGO_BIN_EXE_tokencanary");
-    command.args(["-c", &line, binary, &server.url]);
+    command.args(["-c", line, binary, &server.url]);
     command.current_dir(folder);
     command
 }
@@ -292,13 +294,8 @@ async fn a_low_limit_of_open_files_costs_concurrency_and_nothing_else() {
     let folder = scratch("bench-files");
     let server = Simulated::start(&folder).await;
     let flags = "--request-count 300 --concurrency 200 --isl 8 --osl 2 --artifact-dir out";
-    let program = env!("CARGO_BIN_EXE_tokencanary");
-    let line = format!(
-        "ulimit -n 100; exec '{program}' bench --url {} {flags}",
-        server.url
-    );
-    let mut command = Command::new("sh");
-    command.args(["-c", &line]).current_dir(&folder);
+    let line = format!("ulimit -n 100; exec \"$0\" bench --url \"$1\" {flags}");
+    let command = in_shell(&folder, &server, &line);
     let told = finish_command(command).await;
     assert_fine(&told);
     assert!(told.stderr.contains("asked=200 room=50"), "{told:?}");
